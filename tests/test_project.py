@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 import inspect
 import os
 import pkgutil
@@ -23,6 +22,7 @@ import pytest
 
 import erasable
 from optional import TORCH
+from pages import module_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
@@ -304,17 +304,8 @@ def test_a_full_run_with_too_few_tests_fails(
     assert "1 passed" in done.stdout.splitlines()[-1]
 
 
-def _module(folder: str, name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_readme_shows_what_the_demo_does() -> None:
-    page = _module("docs", "readme_story")
+    page = module_of("docs", "readme_story")
     shown = page.BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
     assert list(map(page.masked, shown)) == [page.masked(page.story())]
     assert page.masked("1 of 3 differ") != page.masked("2 of 3 differ")  # figures are held
@@ -327,7 +318,7 @@ def test_the_demo_ends_where_a_check_finds_a_difference(
 
     monkeypatch.setattr(verifying, "_judge", lambda *arguments: ("different", "by design"))
     monkeypatch.chdir(tmp_path)
-    assert _module("examples", "demo").tell(tmp_path) == 1
+    assert module_of("examples", "demo").tell(tmp_path) == 1
     assert "receipt" not in capsys.readouterr().out
 
 
@@ -338,13 +329,18 @@ def test_every_package_of_estimators_is_reached_by_its_name() -> None:
 
 
 def test_the_readme_names_every_estimator() -> None:
-    page = _module("docs", "estimator_table")
+    page = module_of("docs", "estimator_table")
     assert page.TABLE.findall((ROOT / "README.md").read_text(encoding="utf-8")) == [page.table()]
     assert {tags["exactness"] for _, _, tags in erasable.all_estimators()} == {"bitwise"}
 
 
+def test_the_docs_say_how_each_estimator_differs_from_its_twin() -> None:
+    page = module_of("docs", "twin_table")
+    assert page.TABLE.findall(page.PAGE.read_text(encoding="utf-8")) == [page.table()]
+
+
 def test_the_docs_say_what_a_column_of_each_type_becomes() -> None:
-    page = _module("docs", "dtype_table")
+    page = module_of("docs", "dtype_table")
     assert page.TABLE.findall(page.PAGE.read_text(encoding="utf-8")) == [page.table()]
 
 
@@ -385,7 +381,7 @@ def test_what_is_used_in_private_has_an_upper_bound() -> None:
 
 
 def test_the_lowest_version_of_every_dependency_is_tried() -> None:
-    compatibility = _module("tests/soak", "compatibility")
+    compatibility = module_of("tests/soak", "compatibility")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needs = [*project["dependencies"], *project["optional-dependencies"]["workspace"]]
     names = {re.split(r"[>=<]", each)[0] for each in needs}

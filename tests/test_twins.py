@@ -6,17 +6,26 @@ import inspect
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.linear_model import Ridge
 from sklearn.utils import all_estimators, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 import erasable
+from erasable.core._other_parameters import OTHER_PARAMETERS
 from erasable.core.errors import InvalidDataError
+from erasable.core.estimator import Erasable
+from erasable.ensemble import RandomForestClassifier
+from erasable.tree import DecisionTreeClassifier
 from law_instances import instances_of
 from naming import named
 from optional import TORCH
+from pages import module_of
 
 OURS = {name: (cls, instances_of(name, cls, tags)) for name, cls, tags in erasable.all_estimators()}
 THEIRS = dict(all_estimators())
@@ -36,172 +45,10 @@ WITHOUT_TWIN = {
     **({"Embedding": "a network of torch"} if TORCH else {}),
 }
 
-FILL = "a gap is refused, by the name of its column: SimpleImputer fills it"
-DENSE = "its kernels read dense rows: a center has no zeros to skip"
-TABLED = "its kernels read dense blocks: nearly all records differ from a query in any feature"
-FOUND = "how near records are found does not show in what is found"
-METRICS = "of metrics that are no exact formulas"
-EQUAL = "its records are equal: their weights are not on the grid of its sums"
-ALL = "all records within reach are summed, however they are found"
-NUMBERS = "parameters of the solver, of which there is one, run to the end"
-COPIED = "records are always copied, as they are to be erased"
-THREADS = "one thread: the order of sums is fixed"
-QUIET = "it prints nothing"
-SEEDED = "it draws nothing"
-
-ONE_TARGET = "one target: fit a model for each"
-_OF_TREES = {"NaN": FILL, "several targets": ONE_TARGET, "sparse": DENSE}
-
-INPUTS = {
-    "DBSCAN": {"sparse": TABLED},
-    "DecisionTreeClassifier": _OF_TREES,
-    "DecisionTreeRegressor": _OF_TREES,
-    "ExtraTreesClassifier": _OF_TREES,
-    "ExtraTreesRegressor": _OF_TREES,
-    "KMeans": {"sparse": DENSE, "weights": EQUAL},
-    "KNeighborsClassifier": {"sparse": TABLED},
-    "KNeighborsRegressor": {"sparse": TABLED},
-    "MaxAbsScaler": {"NaN": FILL},
-    "MinMaxScaler": {"NaN": FILL},
-    "NearestCentroid": {"sparse": DENSE},
-    "RandomForestClassifier": _OF_TREES,
-    "RandomForestRegressor": _OF_TREES,
-    "RobustScaler": {"NaN": FILL},
-    "StandardScaler": {"NaN": FILL},
-}
+IRIS = load_iris(return_X_y=True)
+PAGE = module_of("docs", "twin_table")
+INPUTS = PAGE.INPUTS
 """What the twin takes in `fit` and ours does not, and why."""
-
-BAGS = {
-    "bootstrap_features": "a column twice is a column",
-    "oob_score": "out of bag are other records after every deletion",
-    "verbose": QUIET,
-    "warm_start": "a start would be a trace of what was deleted",
-}
-_OF_EACH_TREE = {
-    "ccp_alpha": "what is pruned depends on the whole tree",
-    "max_leaf_nodes": "which leaf is split next depends on all others",
-    "min_weight_fraction_leaf": "records weigh the same: min_samples_leaf takes a share",
-    "monotonic_cst": "a bound from above would hang every node on those beside it",
-}
-_OF_SINGLE_TREES = {**_OF_EACH_TREE, "splitter": "n_thresholds=1 draws one for each feature"}
-_OF_FORESTS = {
-    **_OF_EACH_TREE,
-    "max_samples": "bags are drawn record by record, so that their sizes are drawn, too",
-    "oob_score": "a score is not a part of the model",
-    "verbose": QUIET,
-    "warm_start": "more trees are a new fit",
-}
-
-_OF_BOOSTING = {
-    "interaction_cst": "a node tries edges of all features",
-    "max_features": "n_thresholds says how many edges a node tries",
-    "monotonic_cst": "a bound from above would hang every node on those beside it",
-    "scoring": "the loss, whose sums are whole numbers, tells when to stop",
-    "verbose": QUIET,
-    "warm_start": "more rounds are a new fit",
-}
-
-PARAMETERS = {
-    "BaggingClassifier": BAGS,
-    "BaggingRegressor": BAGS,
-    "CountVectorizer": {
-        "decode_error": "texts are strings",
-        "encoding": "texts are strings",
-        "input": "texts are strings: a file is no record",
-    },
-    "DBSCAN": {
-        "algorithm": FOUND,
-        "leaf_size": FOUND,
-        "metric_params": METRICS,
-        "p": METRICS,
-    },
-    "DecisionTreeClassifier": _OF_SINGLE_TREES,
-    "DecisionTreeRegressor": _OF_SINGLE_TREES,
-    "ExtraTreesClassifier": _OF_FORESTS,
-    "ExtraTreesRegressor": _OF_FORESTS,
-    "HistGradientBoostingClassifier": _OF_BOOSTING,
-    "HistGradientBoostingRegressor": {
-        **_OF_BOOSTING,
-        "quantile": "leaves would be quantiles of residuals, which sums do not tell",
-    },
-    "KMeans": {
-        "algorithm": "bounds are always kept, as deletions need them",
-        "copy_x": COPIED,
-        "init": "k-means++ by races, which can be run again without a record",
-        "n_init": "one run, of greedy seeding",
-        "verbose": QUIET,
-    },
-    "KNeighborsClassifier": {"metric_params": METRICS},
-    "KNeighborsRegressor": {"metric_params": METRICS},
-    "KernelDensity": {
-        "algorithm": ALL,
-        "atol": ALL,
-        "breadth_first": ALL,
-        "leaf_size": ALL,
-        "metric_params": METRICS,
-        "rtol": ALL,
-    },
-    "LinearRegression": {
-        "copy_X": COPIED,
-        "positive": "it has no closed solution",
-        "tol": NUMBERS,
-    },
-    "LogisticRegression": {
-        "dual": NUMBERS,
-        "intercept_scaling": NUMBERS,
-        "l1_ratio": "an optimum with other penalties is not smooth",
-        "max_iter": "the optimum is found, however many steps that takes",
-        "penalty": "an optimum with other penalties is not smooth",
-        "random_state": SEEDED,
-        "solver": NUMBERS,
-        "tol": NUMBERS,
-        "verbose": QUIET,
-        "warm_start": "a start would be a trace of what was deleted",
-    },
-    "MaxAbsScaler": {
-        "clip": "values beyond those of the records stay what they are",
-        "copy": COPIED,
-    },
-    "MinMaxScaler": {"copy": COPIED},
-    "NearestCentroid": {"metric": "medians of classes are no sums"},
-    "OneHotEncoder": {
-        "feature_name_combiner": "names are one of the column and one of the category",
-        "max_categories": "which categories are rare depends on all records",
-        "min_frequency": "which categories are rare depends on all records",
-    },
-    "OrdinalEncoder": {
-        "max_categories": "which categories are rare depends on all records",
-        "min_frequency": "which categories are rare depends on all records",
-    },
-    "PCA": {
-        "copy": COPIED,
-        "iterated_power": NUMBERS,
-        "n_oversamples": NUMBERS,
-        "power_iteration_normalizer": NUMBERS,
-        "random_state": SEEDED,
-        "svd_solver": NUMBERS,
-        "tol": NUMBERS,
-    },
-    "RandomForestClassifier": _OF_FORESTS,
-    "RandomForestRegressor": _OF_FORESTS,
-    "Ridge": {
-        "copy_X": COPIED,
-        "max_iter": NUMBERS,
-        "positive": "it has no closed solution",
-        "random_state": SEEDED,
-        "solver": NUMBERS,
-        "tol": NUMBERS,
-    },
-    "RobustScaler": {"copy": COPIED},
-    "SimpleImputer": {"copy": COPIED},
-    "StandardScaler": {"copy": COPIED},
-    "TfidfVectorizer": {
-        "decode_error": "texts are strings",
-        "encoding": "texts are strings",
-        "input": "texts are strings: a file is no record",
-    },
-}
-"""What the twin is made with, in some version of scikit-learn, and ours is not, and why."""
 
 each_twin = pytest.mark.parametrize("name", sorted(OURS.keys() - WITHOUT_TWIN.keys()))
 
@@ -239,7 +86,8 @@ def gaps_of(name: str, ours: Any) -> set[str]:
 def test_every_estimator_has_a_twin_or_a_reason() -> None:
     assert WITHOUT_TWIN.keys() <= OURS.keys()
     assert OURS.keys() - THEIRS.keys() <= WITHOUT_TWIN.keys()
-    assert INPUTS.keys() | PARAMETERS.keys() <= OURS.keys() - WITHOUT_TWIN.keys()
+    assert INPUTS.keys() <= OURS.keys() - WITHOUT_TWIN.keys()
+    assert OTHER_PARAMETERS.keys() <= OURS.keys() & THEIRS.keys()
 
 
 @each_twin
@@ -249,12 +97,149 @@ def test_what_the_twin_takes_is_taken_or_named(name: str) -> None:
     assert found == INPUTS.get(name, {}).keys()
 
 
-@each_twin
+@pytest.mark.parametrize("name", sorted(OURS.keys() & THEIRS.keys()))
 def test_parameters_of_the_twin_are_taken_or_named(name: str) -> None:
     ours, theirs = parameters_of(OURS[name][0]), parameters_of(THEIRS[name])
-    known = PARAMETERS.get(name, {}).keys()
+    known = OTHER_PARAMETERS.get(name, {}).keys()
     assert theirs - ours <= known
     assert not known & ours  # taken by now
+
+
+# -- attributes, methods, arguments ----------------------------------------------------------------
+
+NEWEST = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+every_twin = pytest.mark.parametrize("name", PAGE.twins())
+
+
+@every_twin
+def test_what_the_twin_shows_is_shown_or_named(name: str) -> None:
+    found, known = PAGE.measured(name).other, PAGE.OTHERS.get(name, {}).keys()
+    assert found <= known
+    if NEWEST:
+        assert found == known  # what is there by now is no longer named
+    assert (PAGE.OTHERS.keys() | PAGE.DIFFERENT.keys()) <= {*PAGE.twins()}
+
+
+def test_what_a_twin_has_more_is_found() -> None:
+    """A negative control: a method, an attribute and an argument of another kind of scaler."""
+    ours, theirs = PAGE.fitted("MaxAbsScaler", theirs=False), PAGE.fitted("PCA", theirs=True)
+    found = PAGE.missing(ours, theirs)
+    assert "get_covariance()" in found.methods
+    assert "components_" in found.attributes
+    assert "fit(sample_weight)" in PAGE.missing(ours, Ridge().fit(*IRIS)).arguments
+
+
+def plain(value: Any) -> Any:
+    """Values that can be compared; of an object of scikit-learn, all that it holds."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, Erasable):
+        return value.digest()
+    if hasattr(value, "__getstate__") and type(value).__module__.startswith("sklearn."):
+        return type(value), plain(value.__getstate__())
+    return repr(value)
+
+
+def fitted_attributes(model: Any) -> dict[str, Any]:
+    found = PAGE.public(model)
+    return {name: plain(value) for name, value in found.items() if name.endswith("_")}
+
+
+@every_twin
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_attributes_after_a_deletion_are_those_of_a_fit_without(name: str) -> None:
+    X, y = PAGE.data_for(name)
+    n = len(X)
+    gone, left = [0, n - 1], np.arange(1, n - 1)
+    part = [X[i] for i in left] if isinstance(X, list) else X.iloc[left]
+    model, fresh = (PAGE.made(name, theirs=False).set_params(**seeds(name)) for _ in range(2))
+    model.fit(X, y, ids=np.arange(n))
+    before = fitted_attributes(model)
+    model.delete(gone)
+    after = fitted_attributes(model)
+    assert after == fitted_attributes(fresh.fit(part, None if y is None else y[left], ids=left))
+    assert before != after
+    if name.startswith(("DecisionTree", "ExtraTrees", "RandomForest")):
+        (made,) = {"tree_", "estimators_"} & after.keys()
+        assert before[made] != after[made]
+
+
+def seeds(name: str) -> dict[str, int]:
+    return {"random_state": 0} if "random_state" in parameters_of(OURS[name][0]) else {}
+
+
+def test_attributes_are_those_of_scikit_learn() -> None:
+    X, y = IRIS
+    for params in ({"p": 1}, {"p": 2}, {"metric": "chebyshev"}):
+        ours, theirs = (kind(**params).fit(X, y) for kind in both("KNeighborsClassifier"))
+        assert ours.effective_metric_ == theirs.effective_metric_
+        assert ours.effective_metric_params_ == theirs.effective_metric_params_
+        assert ours.outputs_2d_ is theirs.outputs_2d_ is False
+    ours, theirs = (kind(eps=0.4).fit(X) for kind in both("DBSCAN"))
+    assert ours.core_sample_indices_.tolist() == theirs.core_sample_indices_.tolist()
+    for share in ("sqrt", 0.7, 1, None):
+        ours, theirs = (
+            kind(max_features=share).fit(X, y) for kind in both("DecisionTreeClassifier")
+        )
+        assert ours.max_features_ == theirs.max_features_ == ours.to_sklearn().max_features_
+        assert ours.n_outputs_ == theirs.n_outputs_ == 1
+    holes = X.copy()
+    holes[::7, 1] = np.nan
+    for add in (True, False):
+        ours, theirs = (kind(add_indicator=add).fit(holes) for kind in both("SimpleImputer"))
+        assert plain(ours.indicator_) == plain(theirs.indicator_)
+    ours, theirs = (
+        kind(max_iter=2, categorical_features=[1], early_stopping=True).fit(X.round(), y)
+        for kind in both("HistGradientBoostingClassifier")
+    )
+    assert ours.is_categorical_.tolist() == theirs.is_categorical_.tolist()
+    assert ours.do_early_stopping_ is theirs.do_early_stopping_ is True
+    ours, theirs = (kind().fit(X, y) for kind in both("Ridge"))
+    assert (ours.n_iter_, ours.solver_) == (theirs.n_iter_, theirs.solver_)
+
+
+def both(name: str) -> tuple[type[Any], type[Any]]:
+    return OURS[name][0], THEIRS[name]
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_columns_of_transformers_are_those_of_scikit_learn() -> None:
+    frame = pd.DataFrame(IRIS[0], columns=list("abcd"))
+    for rest in ("drop", "passthrough"):
+        ours, theirs = (
+            kind([("one", scaler(), ["b", "a"]), ("none", "drop", ["d"])], remainder=rest).fit(
+                frame
+            )
+            for kind, scaler in zip(both("ColumnTransformer"), both("StandardScaler"), strict=True)
+        )
+        (*found, left), (*known, rest_of_theirs) = (
+            [(name, list(columns)) for name, _, columns in each.transformers_]
+            for each in (ours, theirs)
+        )
+        assert found == known
+        assert left == ("remainder", ["c"])
+        assert left == rest_of_theirs or not NEWEST  # older versions say where it is
+        assert ours.transformers_[0][1].mean_.shape == (2,)
+
+
+def test_paths_lead_to_leaves() -> None:
+    X, y = IRIS
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    path = tree.decision_path(X)
+    assert path.shape == (150, tree.tree_.node_count)
+    assert (np.diff(path.indptr) <= 4).all()
+    forest = RandomForestClassifier(3, random_state=0).fit(X, y)
+    path, starts = forest.decision_path(X)
+    assert (
+        starts.tolist()
+        == np.cumsum([0, *(e.tree_.node_count for e in forest.estimators_)]).tolist()
+    )
+    assert type(forest.estimator_) is type(forest.estimators_[0])
+    assert not hasattr(RandomForestClassifier(), "estimators_")
 
 
 MADE = [(name, ours) for name, (_, made) in OURS.items() for ours in made]

@@ -38,6 +38,9 @@ def _error(*args: str, folder: Path, stdin: str | None = None) -> str:
     return line
 
 
+_FIT = ["model", "fit", "m", "--dataset", "visits", "--target", "sick", "--estimator"]
+
+
 @pytest.mark.parametrize(
     ("args", "told"),
     [
@@ -65,6 +68,15 @@ def _error(*args: str, folder: Path, stdin: str | None = None) -> str:
         (["deny", "R-0000000000", "--reason", "x"], "there is no request 'R-0000000000'"),
         (["deny", "someone@example.org", "--reason", "x"], "that is no id of a request"),
         (["model", "fit", "m", "-p", "C"], "expected NAME=VALUE"),
+        (
+            [*_FIT, "cluster.KMeans", "-p", "n_init=10"],
+            "KMeans was given n_init=10; expected n_clusters, max_iter, tol, n_jobs, random_state, "
+            "or n_init='auto' or 1, which changes nothing; there is one run",
+        ),
+        (
+            [*_FIT, "linear_model.Ridge", "-p", "alpa=1"],
+            "alpha, fit_intercept, n_jobs; did you mean",
+        ),
         (["model", "predict", "risk", "more.csv", "--output", "x.txt"], "neither in .csv nor"),
         (["model", "predict", "tree", "huge.csv"], "beyond float32, in row 1, column 'dose' of X"),
         (["log", "show", "--since", "-1"], "expected the number of an entry"),
@@ -82,6 +94,13 @@ def _error(*args: str, folder: Path, stdin: str | None = None) -> str:
 )
 def test_one_line(tiny: Path, args: list[str], told: str) -> None:
     assert told in _error(*args, folder=tiny)
+
+
+def test_a_parameter_that_changes_nothing_is_ignored(tiny: Path) -> None:
+    given = [*_FIT, "linear_model.LogisticRegression", "-p"]
+    result = erasable(*given, "max_iter=100", "-p", "C=2", folder=tiny)
+    assert result.exit_code == 0, result.output
+    assert "solver='liblinear'; expected C," in _error(*given, "solver=liblinear", folder=tiny)
 
 
 @pytest.mark.parametrize(

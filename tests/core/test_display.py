@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from base64 import b64decode
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import erasable
 from erasable.audit import AuditReport
 from erasable.core.display import Listing, facts, table
 from erasable.preprocessing import MinMaxScaler
 from erasable.selection import balance
+from pages import module_of
+
+PAGE = module_of("docs", "twin_table")
 
 
 class _Cells(HTMLParser):
@@ -121,3 +128,67 @@ def test_the_balance_of_a_selection() -> None:
     cells = _Cells(balance(["ill", "ill", "well", "well"], [0, 2, 3])._repr_html_()).cells
     assert cells[:3] == ["group", "n data", "n selected"]
     assert cells[7:10] == ["ill", "2", "1"]
+
+
+# -- diagrams of estimators ------------------------------------------------------------------------
+
+
+class _Boxes(HTMLParser):
+    """The texts of boxes: names, and columns; not their parameters."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._boxes = self._hints = 0
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self._boxes += tag in ("label", "pre")
+        self._hints += tag in ("a", "span")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._boxes -= tag in ("label", "pre")
+        self._hints -= tag in ("a", "span")
+
+    def handle_data(self, data: str) -> None:
+        if self._boxes and not self._hints and data.strip():
+            self.texts.append(" ".join(data.split()))
+
+
+def _shown(model: Any) -> list[str]:
+    return _Boxes(model._repr_html_()).texts
+
+
+def _compositions(library: str, rest: Any) -> Any:
+    def of(module: str, name: str) -> Any:
+        return getattr(importlib.import_module(f"{library}.{module}"), name)
+
+    scaler, pipe = of("preprocessing", "StandardScaler"), of("pipeline", "make_pipeline")
+    parts = [("one", scaler(with_std=False), ["a"]), ("two", pipe(scaler(), "passthrough"), ["b"])]
+    columns = of("compose", "ColumnTransformer")([*parts, ("gone", "drop", ["d"])], remainder=rest)
+    return pipe(columns, of("linear_model", "Ridge")(alpha=2.0))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("rest", ["drop", "passthrough"])
+def test_a_diagram_shows_the_steps_that_scikit_learn_shows(rest: Any) -> None:
+    frame = pd.DataFrame(np.eye(4), columns=list("abcd"))
+    ours, theirs = (_compositions(library, rest) for library in ("erasable", "sklearn"))
+    assert _shown(ours) == _shown(theirs)
+    assert {"one", "two", "['a']", "StandardScaler"} <= {*_shown(ours)}
+    assert _shown(ours) != _shown(ours[:1])
+    (ours.fit(frame, [1.0, 2.0, 3.0, 4.0]), theirs.fit(frame, [1.0, 2.0, 3.0, 4.0]))
+    assert _shown(ours) == _shown(theirs)
+    assert ("['c']" in _shown(ours)) is (rest == "passthrough")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", PAGE.twins())
+def test_every_model_has_a_diagram(name: str, tmp_path: Path) -> None:
+    model = PAGE.made(name, theirs=False)
+    kind = type(model).__name__
+    assert kind in _shown(model)
+    model.fit(*PAGE.data_for(name)).delete([0])
+    assert kind in _shown(model)
+    model.save(tmp_path / "model")
+    assert kind in _shown(erasable.load(tmp_path / "model"))

@@ -173,7 +173,7 @@ def test_groups_reach_the_model_by_metadata_routing() -> None:
     X, y = DIABETES
     people = np.arange(len(y)) // 2
     with sklearn.config_context(enable_metadata_routing=True):
-        model = make_pipeline(StandardScaler(), Ridge()).set_fit_request(ids=True, groups=True)
+        model = make_pipeline(StandardScaler(), Ridge())
         search = GridSearchCV(model, GRID, cv=GroupKFold(4))
         search.fit(X, y, ids=np.arange(len(y)) + 1000, groups=people)
     search.best_estimator_.delete(groups=[100])
@@ -185,6 +185,42 @@ def test_groups_reach_the_model_by_metadata_routing() -> None:
     )
     with pytest.raises(InvalidIdsError, match="the records came without groups"):
         plain.best_estimator_.delete(groups=[100])
+
+
+INDEXES = {
+    "numbers": pd.RangeIndex(1000, 1442),
+    "text": pd.Index([f"p{i}" for i in range(442)], dtype=object),
+}
+
+
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES)
+def test_an_index_is_passed_as_ids(index: Any, routing: bool) -> None:
+    X, y = DIABETES
+    frame, y = pd.DataFrame(X, index=index).rename(columns=str), pd.Series(y, index)
+    model, people = make_pipeline(StandardScaler(), Ridge()), np.arange(442) // 3
+    with sklearn.config_context(enable_metadata_routing=routing):
+        search = GridSearchCV(model, GRID, cv=GroupKFold(3), error_score="raise")
+        search.fit(frame, y, ids=frame.index, groups=people)
+        assert search.best_estimator_.ids_.tolist() == index.tolist()
+        given = {"params": {"ids": frame.index, **({"groups": people} if routing else {})}}
+        plain = {} if routing else {"groups": people}
+        scores = cross_val_score(model, frame, y, cv=GroupKFold(3), **given, **plain)
+        kept = cross_validate(model, frame, y, params={"ids": frame.index}, return_estimator=True)
+        predicted = cross_val_predict(model, frame, y, params={"ids": list(frame.index)})
+    assert np.array_equal(scores, cross_val_score(model, X, y, cv=GroupKFold(3), groups=people))
+    assert set(kept["estimator"][0].ids_) < set(index)
+    assert np.array_equal(predicted, cross_val_predict(model, X, y))
+    best = clone(model).fit(frame, y, ids=frame.index)
+    assert best.delete([index[7]]).ids.tolist() == [index[7]]
+
+
+def test_scores_of_a_pipeline_are_weighted() -> None:
+    X, y = DIABETES
+    weights = np.linspace(0.0, 2.0, len(y))
+    ours, other = both("scaled ridge", lambda e: e.fit(X, y).score(X, y, sample_weight=weights))
+    assert ours == pytest.approx(other, rel=1e-9)
+    assert ours != pytest.approx(both("scaled ridge", lambda e: e.fit(X, y).score(X, y))[0])
 
 
 def test_frames_keep_their_index() -> None:

@@ -51,6 +51,8 @@ class DBSCAN(ClusterMixin, WeightedLazy):
         Cluster of every record, in the order of ``ids_``; -1 for noise.
     core_sample_ids_ : ndarray of shape (n_core_samples,), int64, uint64 or object
         Ids of the core records, ascending, numbers before strings.
+    core_sample_indices_ : ndarray of shape (n_core_samples,), int64
+        Their positions in ``ids_``, ascending.
     components_ : ndarray of shape (n_core_samples, n_features), float64
         Features of the core records, in the order of ``core_sample_ids_``.
     n_samples_fit_ : int
@@ -183,6 +185,12 @@ class DBSCAN(ClusterMixin, WeightedLazy):
         rows = self._core_rows()
         ids: NDArray[Any] = self._memory.ids[rows]
         return ids if ids.dtype == np.int64 else as_id_array(ids.tolist())
+
+    @property
+    def core_sample_indices_(self) -> Ints:
+        """Positions of core records in ``ids_``, ascending, shape (n_core_samples,)."""
+        live = self._memory.live
+        return np.flatnonzero(self._is_core(self._near())[live])
 
     @property
     def components_(self) -> Floats:

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import sklearn.compose
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils import Bunch, Tags, get_tags
@@ -63,6 +64,8 @@ class ColumnTransformer(TransformerMixin, Composition):
         Transformers by name.
     output_indices_ : dict of str to slice
         Where the columns of each transformer are in the output.
+    transformers_ : list of (name, transformer, columns)
+        Fitted transformers, and "remainder" if columns are left.
     ids_, n_features_in_, feature_names_in_
         See `erasable.core.estimator.Erasable`.
 
@@ -125,6 +128,14 @@ class ColumnTransformer(TransformerMixin, Composition):
         self.remainder = remainder
         self.sparse_threshold = sparse_threshold
         self.verbose_feature_names_out = verbose_feature_names_out
+
+    def _as_scikit_learn(self) -> sklearn.compose.ColumnTransformer:
+        if not self.__sklearn_is_fitted__():
+            return sklearn.compose.ColumnTransformer(self.transformers, remainder=self.remainder)
+        parts = self.transformers_
+        if parts[-1][0] == _REST and isinstance(parts[-1][1], str) and parts[-1][1] == "drop":
+            del parts[-1]
+        return sklearn.compose.ColumnTransformer(parts)
 
     # -- parts ---------------------------------------------------------------------------------
 
@@ -384,6 +395,19 @@ class ColumnTransformer(TransformerMixin, Composition):
         """Transformers by name."""
         self._check_fitted()
         return Bunch(**dict(self._parts()))
+
+    @property
+    def transformers_(self) -> list[tuple[str, Any, Any]]:
+        """Fitted transformers with their columns; last, that of the columns left, if any."""
+        self._check_fitted()
+        columns = Columns(self.n_features_in_, self._column_names)
+        items = self._items()
+        taken = {place for name, _, chosen in items for place in positions(chosen, columns, name)}
+        left: list[Any] = [j for j in range(self.n_features_in_) if j not in taken]
+        names = self._column_names
+        if names is not None and all(has_names(chosen) for _, _, chosen in items):
+            left = [names[place] for place in left]
+        return [*items, *([(_REST, self._rest(), left)] if left else [])]
 
     @property
     def output_indices_(self) -> dict[str, slice]:

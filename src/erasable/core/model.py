@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from erasable.core._fit_info import (
     base_state,
     is_learned,
 )
+from erasable.core._other_parameters import ignoring_others, without_others
 from erasable.core._schema import BASE_STATE, FieldType
 from erasable.core.arrays import Values
 from erasable.core.attachment import Attachment, HeldRecords
@@ -75,11 +77,35 @@ class Model(Learner, Transformer, BaseEstimator, ABC):
     _adds_stored: ClassVar[bool] = True
     _follows_table: ClassVar[bool] = False
     _updates_in_place: ClassVar[bool] = True
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"ids": True, "groups": True}
+    """What reaches `fit` through scikit-learn's metadata routing without being asked for."""
     seed_: int
     _held: Attachment | None = None
     _tape: Tape
     _info: FitInfo
     _accelerator: Any
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = ignoring_others(cls.__init__)  # type: ignore[method-assign]
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also of parts as ``part__parameter``; they concern the next `fit`.
+
+        Raises
+        ------
+        InvalidParameterError
+            There is no such parameter. Those of scikit-learn's estimator that change nothing here
+            are ignored.
+        """
+        known = list(inspect.signature(type(self)).parameters)
+        own = {name: value for name, value in params.items() if "__" not in name}
+        if own.keys() - set(known):
+            own = without_others(type(self), known, own, self.get_params(deep=True))
+        inner = {name: value for name, value in params.items() if "__" in name}
+        super().set_params(**own, **inner)
+        return self
 
     # -- what a subclass implements ----------------------------------------------------------------
 

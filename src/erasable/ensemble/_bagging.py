@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 
@@ -56,6 +57,12 @@ class _Bagging(Composed):
     def _base(self) -> Any:
         base = self._at_fit("estimator")
         return self._default() if base is None else base
+
+    @property
+    def estimator_(self) -> Any:
+        """The estimator that the members are copies of, not fitted."""
+        self._check_fitted()
+        return clone(self._base())
 
     def _validate_params(self) -> None:
         super()._validate_params()

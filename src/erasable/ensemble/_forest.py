@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
+from erasable.core.exported import Exported
 from erasable.core.threads import N_JOBS
 from erasable.tree._estimators import TreeClassifier, TreeRegressor
 from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
@@ -29,6 +30,9 @@ class Bagged:
     n_jobs: int | None
     _at_fit: Any
     _leaves: Any
+
+    estimator_ = Exported("The tree of scikit-learn, not fitted, that those are like.")
+    estimators_ = Exported("The trees, as fitted trees of scikit-learn; see `to_sklearn`.")
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Return the leaf of every tree that every row comes to.
@@ -99,6 +103,9 @@ class RandomForestClassifier(Bagged, TreeClassifier):
     n_classes_ : int
     feature_importances_ : ndarray of shape (n_features,)
         Mean over the trees that have a split.
+    estimators_ : list of trees of scikit-learn
+        Made at each access by `to_sklearn`; `estimator_` is such a tree that is not fitted.
+    n_outputs_ : int
     ids_, n_features_in_, feature_names_in_, seed_
         See `erasable.core.estimator.Erasable`.
 
@@ -198,6 +205,9 @@ class RandomForestRegressor(Bagged, TreeRegressor):
     ----------
     feature_importances_ : ndarray of shape (n_features,)
         Mean over the trees that have a split.
+    estimators_ : list of trees of scikit-learn
+        Made at each access by `to_sklearn`; `estimator_` is such a tree that is not fitted.
+    n_outputs_ : int
     ids_, n_features_in_, feature_names_in_, seed_
         See `erasable.core.estimator.Erasable`.
 
@@ -281,6 +291,9 @@ class ExtraTreesClassifier(Bagged, TreeClassifier):
     n_classes_ : int
     feature_importances_ : ndarray of shape (n_features,)
         Mean over the trees that have a split.
+    estimators_ : list of trees of scikit-learn
+        Made at each access by `to_sklearn`; `estimator_` is such a tree that is not fitted.
+    n_outputs_ : int
     ids_, n_features_in_, feature_names_in_, seed_
         See `erasable.core.estimator.Erasable`.
 
@@ -364,6 +377,9 @@ class ExtraTreesRegressor(Bagged, TreeRegressor):
     ----------
     feature_importances_ : ndarray of shape (n_features,)
         Mean over the trees that have a split.
+    estimators_ : list of trees of scikit-learn
+        Made at each access by `to_sklearn`; `estimator_` is such a tree that is not fitted.
+    n_outputs_ : int
     ids_, n_features_in_, feature_names_in_, seed_
         See `erasable.core.estimator.Erasable`.
 

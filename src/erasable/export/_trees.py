@@ -170,8 +170,10 @@ class _Nodes:
 def decision_tree(source: Source, theirs: type[Any]) -> Any:
     """Export a tree."""
     nodes = _Nodes(source)
-    made = theirs(random_state=0).fit(*_zeros(source.model, _labels(source)))
-    made.set_params(**source.shared(theirs), random_state=None)
+    params = source.shared(theirs)
+    made = theirs(random_state=0, max_features=params["max_features"])
+    made.fit(*_zeros(source.model, _labels(source)))
+    made.set_params(**params, random_state=None)
     made.tree_ = nodes.fill(made.tree_, nodes.flats()[0])
     return made
 
@@ -179,8 +181,10 @@ def decision_tree(source: Source, theirs: type[Any]) -> Any:
 def forest(source: Source, theirs: type[Any]) -> Any:
     """Export trees, with the same answers in the same order."""
     nodes = _Nodes(source)
-    made = theirs(1, random_state=0).fit(*_zeros(source.model, _labels(source)))
-    made.set_params(**source.shared(theirs), random_state=None)
+    params = source.shared(theirs)
+    made = theirs(1, random_state=0, max_features=params["max_features"])
+    made.fit(*_zeros(source.model, _labels(source)))
+    made.set_params(**params, random_state=None)
     first = made.estimators_[0].set_params(random_state=None)
     made.estimators_ = []
     for flat in nodes.flats():

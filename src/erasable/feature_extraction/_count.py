@@ -15,7 +15,7 @@ from erasable.feature_extraction._counts import CountRows
 from erasable.feature_extraction._vectorizer import Vectorizer
 
 
-class CountVectorizer(Vectorizer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class CountVectorizer(Vectorizer, auto_wrap_output_keys=None):
     r"""Count the words of texts, and forget texts exactly, with the words that only they had.
 
     A deletion costs time in the terms of the deleted documents and in the number of terms; no

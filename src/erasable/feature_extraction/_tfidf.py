@@ -18,7 +18,7 @@ from erasable.feature_extraction._text_kernels import rarity, weigh
 _NORMS = {None: 0, "l1": 1, "l2": 2}
 
 
-class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):
     r"""Weigh the words of texts by their rarity, and forget texts exactly.
 
     Vocabulary, document counts and weights are what they would be had the deleted documents never

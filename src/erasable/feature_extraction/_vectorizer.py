@@ -47,7 +47,7 @@ To cut them takes most of the time that it takes to lay a model out over them ag
 """
 
 
-class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):
     """Base of the vectorizers; a subclass says what values the counts of a document become."""
 
     _refit_from: ClassVar[tuple[int, float]] = NEVER

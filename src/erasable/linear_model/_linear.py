@@ -20,6 +20,7 @@ from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import InvalidParameterError, TooFewRecordsError
+from erasable.core.exported import Exported
 from erasable.core.gram import Gram
 from erasable.core.tables import Table
 from erasable.core.threads import N_JOBS
@@ -430,6 +431,9 @@ class Ridge(LinearModel):
     }
     _without_effect = ("n_jobs",)
     _reads_blocks = True
+
+    n_iter_ = Exported("None, as nothing is iterated.")
+    solver_ = Exported("The solver, by scikit-learn's name for one of its kind.")
 
     def __init__(
         self, alpha: Any = 1.0, *, fit_intercept: bool = True, n_jobs: int | None = None

@@ -49,6 +49,8 @@ class KNeighborsClassifier(ClassifierMixin, Neighbors):
         Labels of the records there are, sorted; a list where there are several targets.
     n_samples_fit_ : int
         Number of records.
+    effective_metric_ : str
+        The distance that is computed.
     ids_, n_features_in_, feature_names_in_
         See `erasable.core.estimator.Erasable`.
 
@@ -115,6 +117,11 @@ class KNeighborsClassifier(ClassifierMixin, Neighbors):
         labels = self._labels
         found = [each.labels.copy() for each in labels.outputs]
         return found[0] if labels.flat else found
+
+    @property
+    def outputs_2d_(self) -> bool:
+        """Whether there are several targets, or one in a table."""
+        return not self._labels.flat
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with the most votes, for every row.

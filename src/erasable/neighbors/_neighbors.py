@@ -184,6 +184,18 @@ class Neighbors(Lazy):
             algorithm = "brute" if self.n_features_in_ > TREE_FEATURES else "kd_tree"
         return None if algorithm == "brute" else int(self._at_fit("leaf_size"))
 
+    @property
+    def effective_metric_(self) -> str:
+        """The distance that is computed, by its name."""
+        self._check_fitted()
+        return next(name for name, each in _METRICS.items() if each == self._distance())
+
+    @property
+    def effective_metric_params_(self) -> dict[str, Any]:
+        """Parameters of that distance, of which there are none."""
+        self._check_fitted()
+        return {}
+
     def _distance(self) -> int:
         metric = self._at_fit("metric")
         return _POWERS[self._at_fit("p")] if metric == "minkowski" else _METRICS[metric]

@@ -33,6 +33,8 @@ class KNeighborsRegressor(RegressorMixin, Neighbors):
     ----------
     n_samples_fit_ : int
         Number of records.
+    effective_metric_ : str
+        The distance that is computed.
     ids_, n_features_in_, feature_names_in_
         See `erasable.core.estimator.Erasable`.
 

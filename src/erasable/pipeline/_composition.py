@@ -60,6 +60,14 @@ class Composition(_BaseComposition, Nested):
         """Lay out the parts."""
 
     @abstractmethod
+    def _as_scikit_learn(self) -> Any:
+        """Return a composition of scikit-learn, not fitted, of the same parts."""
+
+    def _sk_visual_block_(self) -> Any:
+        """Return what scikit-learn draws of it in a notebook."""
+        return self._as_scikit_learn()._sk_visual_block_()
+
+    @abstractmethod
     def _check_parts(self) -> None:
         """Refuse parts that cannot form a composition."""
 

@@ -193,6 +193,9 @@ class Pipeline(Composition):
         self._set_params("steps", **params)
         return self
 
+    def _as_scikit_learn(self) -> sklearn.pipeline.Pipeline:
+        return sklearn.pipeline.Pipeline(self.steps)
+
     # -- steps ---------------------------------------------------------------------------------
 
     @property
@@ -282,19 +285,22 @@ class Pipeline(Composition):
         return labels
 
     @_where(_final_has("score"))
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Score with the last step.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_features)
         y : array-like of shape (n_rows,), default=None
+        sample_weight : array-like of shape (n_rows,), default=None
+            How much each row counts, where the last step takes that.
 
         Returns
         -------
         float
         """
-        return float(self._ask("score", self._read_matrix(X), y))
+        weights = () if sample_weight is None else (sample_weight,)
+        return float(self._ask("score", self._read_matrix(X), y, *weights))
 
     @_where(_can_transform)
     def transform(self, X: Any) -> Any:
@@ -375,12 +381,14 @@ class Pipeline(Composition):
         return tags
 
 
-def make_pipeline(*steps: Any) -> Pipeline:
+def make_pipeline(*steps: Any, **others: Any) -> Pipeline:
     """Make a `Pipeline` of estimators, which are named after their types.
 
     Parameters
     ----------
     *steps : estimators
+    **others : `memory`, `transform_input` and `verbose` of scikit-learn
+        Ignored, or refused where they would change something.
 
     Returns
     -------
@@ -393,7 +401,7 @@ def make_pipeline(*steps: Any) -> Pipeline:
     >>> make_pipeline(StandardScaler(), KMeans())
     Pipeline(steps=[('standardscaler', StandardScaler()), ('kmeans', KMeans())])
     """
-    return Pipeline(named(steps))
+    return Pipeline(named(steps), **others)
 
 
 def _wide(rows: Values) -> Values:

@@ -21,6 +21,7 @@ from erasable.core.changes import Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.estimator import Erasable
+from erasable.core.exported import Exported
 from erasable.core.ids import shorten
 from erasable.core.messages import as_our_error
 from erasable.core.tables import Table
@@ -92,6 +93,8 @@ class SimpleImputer(TransformerMixin, Erasable):
     ----------
     statistics_ : ndarray of shape (n_features,), float64 or object
         What each column is filled with; NaN for those that are left out.
+    indicator_ : MissingIndicator or None
+        That of scikit-learn, with `add_indicator`.
 
     Raises
     ------
@@ -269,6 +272,8 @@ class SimpleImputer(TransformerMixin, Erasable):
         """What each column is filled with."""
         self._check_fitted()
         return self._statistics.copy()
+
+    indicator_ = Exported("Fitted `sklearn.impute.MissingIndicator`; None without `add_indicator`.")
 
     def transform(self, X: Any) -> Values:
         """Fill gaps.

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core.exported import Exported
 from erasable.tree._estimators import TreeClassifier, TreeRegressor
 from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
 
@@ -14,8 +15,12 @@ from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
 class _SingleTree:
     """Methods of single trees that forests do not have."""
 
+    _check_fitted: Any
     _flats: Any
+    _known_rules: Any
     _leaves: Any
+
+    tree_ = Exported("The nodes, a `sklearn.tree` Tree of its own; see `to_sklearn`.")
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Return the leaf that every row comes to.
@@ -40,6 +45,12 @@ class _SingleTree:
     def get_n_leaves(self) -> int:
         """Return the number of leaves."""
         return int(self._flats()[0].leaves.shape[0])
+
+    @property
+    def max_features_(self) -> int:
+        """Number of features that are looked at in a node."""
+        self._check_fitted()
+        return int(self._known_rules().max_features)
 
 
 class DecisionTreeClassifier(_SingleTree, TreeClassifier):
@@ -79,6 +90,9 @@ class DecisionTreeClassifier(_SingleTree, TreeClassifier):
         Labels, sorted; a class goes with its last record.
     n_classes_ : int
     feature_importances_ : ndarray of shape (n_features,)
+    tree_ : Tree
+        Its nodes, as scikit-learn has them, made at each access by `to_sklearn`.
+    max_features_, n_outputs_ : int
     ids_, n_features_in_, feature_names_in_, seed_
         See `erasable.core.estimator.Erasable`.
 
@@ -159,6 +173,9 @@ class DecisionTreeRegressor(_SingleTree, TreeRegressor):
     Attributes
     ----------
     feature_importances_ : ndarray of shape (n_features,)
+    tree_ : Tree
+        Its nodes, as scikit-learn has them, made at each access by `to_sklearn`.
+    max_features_, n_outputs_ : int
     ids_, n_features_in_, feature_names_in_, seed_
         See `erasable.core.estimator.Erasable`.
 

@@ -235,6 +235,27 @@ class TreeModel(ModelOfTrees):
     # -- what it is ----------------------------------------------------------------------------
 
     @property
+    def n_outputs_(self) -> int:
+        """Number of targets, which is 1."""
+        self._check_fitted()
+        return 1
+
+    def decision_path(self, X: Any) -> Any:
+        """Return the nodes that rows pass, as scikit-learn's tree or forest numbers them.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        csr_matrix of shape (n_rows, n_nodes)
+            1 where a row passes a node. Of a forest, a tuple of this for all trees side by side
+            and an ndarray of shape (n_trees + 1,) of where the nodes of each tree begin.
+        """
+        return self.to_sklearn().decision_path(X)
+
+    @property
     def feature_importances_(self) -> Floats:
         """How much impurity the splits at each feature take away, all together 1.
 

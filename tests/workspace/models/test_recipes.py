@@ -115,6 +115,7 @@ BAD = [
     ("pipeline.Pipeline", {}, "cannot be made without steps"),
     ("cluster.KMeans", {"n_cluster": "3"}, "did you mean n_clusters"),
     ("preprocessing.StandardScaler,linear_model.Ridge", {"alpha": "3"}, "ridge__alpha"),
+    ("preprocessing.StandardScaler,linear_model.Ridge", {"ridge__positive": "true"}, "Refit"),
     ("sklearn.svm.SVC", {"estimator": "3"}, "no parameter 'estimator'"),
     ("sklearn.svm.SVC", {"estimator__C": "3"}, "did you mean C"),
     ("sklearn.preprocessing.MinMaxScaler,sklearn.svm.SVC", {"svc": "3"}, "no parameter 'svc'"),

@@ -76,6 +76,8 @@ class HistGradientBoostingClassifier(ModelOfClasses, Boosting):
     n_iter_ : int
         Number of rounds.
     n_trees_per_iteration_ : int
+    do_early_stopping_ : bool
+    is_categorical_ : ndarray of shape (n_features,), bool, or None
     feature_importances_ : ndarray of shape (n_features,)
     ids_, n_features_in_, feature_names_in_, seed_
         See `erasable.core.estimator.Erasable`.

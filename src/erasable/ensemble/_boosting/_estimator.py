@@ -307,6 +307,19 @@ class Boosting(ModelOfTrees):
         return len(self._flats()) // max(1, int(self._loss.start.size))
 
     @property
+    def do_early_stopping_(self) -> bool:
+        """Whether records were set aside to tell when to stop."""
+        self._check_fitted()
+        return bool(self._at_fit("early_stopping"))
+
+    @property
+    def is_categorical_(self) -> Flags | None:
+        """Which columns hold categories, shape (n_features,); None if there are none."""
+        self._check_fitted()
+        found = self._categorical()
+        return found.copy() if found.any() else None
+
+    @property
     def n_trees_per_iteration_(self) -> int:
         """Number of trees in a round: 1, or one for each class if there are more than two."""
         self._check_fitted()

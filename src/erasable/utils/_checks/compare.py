@@ -224,6 +224,12 @@ def assert_same_outputs(left: Any, right: Any, data: DataSet, told: str) -> None
         demand(difference is None, f"{name} differs {told}: {difference}")
 
 
+def _holds_estimators(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return any(_holds_estimators(each) for each in value)
+    return hasattr(value, "fit")
+
+
 def attributes(model: Any) -> dict[str, Any]:
     """Collect the public fitted attributes (``labels_``) whose values can be compared."""
     names = {name for name in (*vars(model), *dir(type(model)))}
@@ -232,7 +238,7 @@ def attributes(model: Any) -> dict[str, Any]:
         if name.endswith("_") and not name.startswith("_"):
             value = getattr(model, name, None)
             if isinstance(value, np.ndarray | np.generic | int | float | str | list | tuple):
-                if isinstance(value, list) and any(hasattr(each, "fit") for each in value):
+                if _holds_estimators(value):
                     continue  # estimators are equal to themselves alone
                 found[name] = value
     return found

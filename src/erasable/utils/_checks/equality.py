@@ -79,6 +79,7 @@ def check_row_order(estimator: Any, data: DataSet, model: Any) -> None:
     """Fit the rows in another order: the same digest, and what belongs to a record moves with it.
 
     A state array may hold one entry a record, in the order of ``ids_``; every other is equal.
+    Attributes named ``*_indices_`` are places of records in ``ids_``.
     """
     order = np.random.default_rng(7).permutation(len(data))
     told = f"when the rows of {data.name!r} are fitted in another order"
@@ -101,6 +102,8 @@ def _assert_aligned(left: Any, right: Any, told: str) -> None:
     ):
         demand(one.keys() == two.keys(), f"{source} has other components {told}")
         for name in sorted(one):
+            if name.endswith("_indices_"):  # places of records, ascending
+                one[name] = np.sort(order[one[name]])
             difference = differing(one[name], two[name])
             if difference is not None:
                 difference = _differing_aligned(one[name], two[name], order, difference)

@@ -211,8 +211,7 @@ def check_metadata_routing(estimator: Any, data: DataSet, model: Any) -> None:
     if data.groups is not None:
         metadata["groups"] = data.groups
     with sklearn.config_context(enable_metadata_routing=True):
-        requests = dict.fromkeys(("ids", "groups"), True)
-        router = PlainPipeline([("model", seeded(estimator).set_fit_request(**requests))])
+        router = PlainPipeline([("model", seeded(estimator))])
         router.fit(data.X, data.y, **metadata)
         routed = router[-1]
         assert_same(routed, model, f"when ids of {data.name!r} come by metadata routing")

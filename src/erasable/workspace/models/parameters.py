@@ -110,6 +110,11 @@ def set_params(model: Any, params: Params) -> None:
     """
     for name in sorted(params, key=lambda name: name.count("__")):  # the outer before the inner
         known, valid = model.get_params(deep=True), _settable(model)
+        home, _, last = name.rpartition("__")
+        owner = known.get(home) if home else model
+        if isinstance(owner, Erasable) and not is_refit(owner) and last not in owner.get_params():
+            owner.set_params(**{last: params[name]})  # which ignores it, or says what there is
+            continue
         if name not in valid:
             raise InvalidParameterError(
                 f"there is no parameter {shorten(name)}; expected one of the estimator; "

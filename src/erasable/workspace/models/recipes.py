@@ -49,7 +49,7 @@ def parse(estimator: Any, params: Mapping[str, Any] | None = None) -> Recipe:
     {'kind': 'estimator', 'estimator': ['erasable.cluster.KMeans'], 'params': {'n_clusters': 3}}
     >>> parse("preprocessing.StandardScaler -> linear_model.Ridge", {"ridge__alpa": "2"})
     Traceback (most recent call last):
-    erasable.core.errors.InvalidParameterError: there is no parameter 'ridge__alpa'; ...
+    erasable.core.errors.InvalidParameterError: Ridge was given alpa; expected alpha, ...
     """
     if isinstance(estimator, os.PathLike) or (
         isinstance(estimator, str) and estimator.endswith(_FILE)

@@ -1,0 +1,3 @@
+"""The scripts of the gallery are run by `test_gallery`, and not collected."""
+
+collect_ignore_glob = ["gallery/*"]
