@@ -639,7 +639,8 @@ class Workspace:
         Returns
         -------
         dict
-            What `models` has, and recipe, versions (a dict for each), measurements (what each
+            What `models` has, and recipe, verified (a line: when it was verified with what result,
+            and what came since), versions (a dict for each), measurements (what each
             deletion took), columns (what the first step does with which columns), left_out (columns
             that it does not learn from, with their types) and others_targets (features that other
             models predict, with the names of these models).
