@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from datetime import timedelta
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from contexts import make_context, visits, write_csv
 
-from erasable.core.errors import WorkspaceError
+from erasable.core.errors import EvidenceError, WorkspaceError
 from erasable.workspace import Workspace
 from erasable.workspace.models.published import Published, record_published
+from erasable.workspace.report import receipt_page
 
 VOID = {"meta", "br", "link", "path", "use", "rect"}
 
@@ -162,7 +166,8 @@ def test_what_was_verified_is_said_of_each_model(checked: Workspace, tmp_path: P
     assert _verifications(page) == {
         "again": f"equal 2026-03-03, version 3: {equal} 4 requests, up to {later[-1]} unchanged",
         "changed": f"equal, then changed 2026-03-02, version 2: {equal} 1 request, "
-        f"up to {first.id} version 3 is in use and not verified, after 3 requests: {', '.join(later)}",
+        f"up to {first.id} version 3 is in use and not verified, after 3 requests: "
+        + ", ".join(later),
         "elsewhere": "not covered trained elsewhere, without a command; never verified; "
         "4 requests did not reach it",
         "gone": "retired retired: its file is erased",
@@ -215,3 +220,40 @@ def test_an_empty_workspace_has_a_page_too(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match="make it first"):
         workspace.report(tmp_path / "nowhere" / "page.html")
     assert workspace.status()["requests"] == {}
+
+
+def test_a_receipt_has_a_page(checked: Workspace) -> None:
+    first = min(checked.requests(), key=lambda each: each.received_at)
+    page = checked.receipt_page(first.id)
+    Balanced().feed(page)
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    statement = json.loads(checked.receipt(first.id))["envelope"]["payload"]
+    for expected in (
+        f"request {first.id}",
+        "completed 2026-03-01, in time",
+        "visits data set rewritten - 3",
+        "again model deleted bitwise 3",
+        "elsewhere model not covered unknown 0",
+        "not covered elsewhere",
+        "searched visits.patient (id)",
+        sha256(base64.b64decode(statement)).hexdigest(),
+    ):
+        assert expected in text
+    assert re.findall(r"(?:src|href)=", page) == []
+    assert "<script" not in page
+    assert "marker" not in page
+
+
+def test_a_receipt_that_does_not_hold_has_no_page(checked: Workspace) -> None:
+    body = checked.receipt(checked.requests()[0].id).replace(b'"sig":"', b'"sig":"AAAA', 1)
+    with pytest.raises(EvidenceError, match="signature does not hold"):
+        receipt_page.render(body, checked.public_key)
+
+
+def test_the_page_of_a_correction_says_what_was_corrected(checked: Workspace) -> None:
+    request, _ = checked.correct("visits", ids=["v60"], values={"age": 44})
+    checked.process()
+    text = re.sub(r"<[^>]+>", " ", checked.receipt_page(request.id))
+    assert "Receipt of a correction" in text
+    assert "age in visits" in text
+    assert "Receipt of an erasure" not in text

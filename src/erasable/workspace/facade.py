@@ -1736,6 +1736,15 @@ class Workspace:
         receipts.check_kept(body, request, self.public_key)
         return body
 
+    def receipt_page(self, request: str) -> str:
+        """Return the receipt of a completed request as a page of HTML, complete in itself.
+
+        It is for people: the receipt is what is signed; see `receipt`, also for the errors.
+        """
+        from erasable.workspace.report import receipt_page
+
+        return receipt_page.render(self.receipt(request), self.public_key)
+
     @property
     def public_key(self) -> bytes:
         """The key, PEM, with which anybody can check receipts and heads of the log."""
