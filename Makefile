@@ -27,7 +27,7 @@ CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernel
 # Tests start hundreds of interpreters, each of which would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check docs soak neural boosting serving exits cluster-kills wheel compatibility bench clean
+.PHONY: help setup demo test check docs soak neural boosting serving exits cluster-kills wheel release-check compatibility bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -40,6 +40,7 @@ help:
 	@echo "make boosting  the tests of XGBoost and LightGBM behind Refit, which need these"
 	@echo "make serving  the tests of exported models in ONNX, SHAP and skops, which need these"
 	@echo "make wheel   build a wheel, install it alone and with the command line, and use it (in build/wheel)"
+	@echo "make release-check  what a release has to pass: distributions, README, licences, recipes (in build/release)"
 	@echo "make compatibility    the law on the lowest versions of the dependencies (in build/lowest)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
 	@echo "make setup   make .venv and install into it; the others do this themselves"
@@ -123,6 +124,10 @@ wheel: $(VENV)/.installed
 	$(PYTHON) -m venv build/wheel/workspace
 	build/wheel/workspace/bin/python -m pip install --quiet "$$(echo build/wheel/erasable-*.whl)[workspace]"
 	cd build/wheel && workspace/bin/python ../../tests/soak/bare.py workspace
+
+# On each Python that the classifiers name; nothing is uploaded.
+release-check: wheel
+	$(BIN)/python packaging/release.py build/wheel/erasable-*.whl
 
 compatibility: setup
 	$(BIN)/python tests/soak/compatibility.py --workers $(WORKERS)
