@@ -43,12 +43,12 @@ help:
 	@echo "make release-check  what a release has to pass: distributions, README, licences, recipes (in build/release)"
 	@echo "make compatibility    the law on the lowest versions of the dependencies (in build/lowest)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
-	@echo "make setup   make .venv and install into it; the others do this themselves"
+	@echo "make setup   make .venv and install into it what the tests need; the others do this themselves"
 	@echo "make clean   remove .venv, caches and compiled kernels"
 
 setup: $(VENV)/.installed
 
-demo: setup
+demo: $(VENV)/.installed-demo
 	@$(BIN)/python examples/demo.py
 
 # Kernels are compiled before, or each worker would compile them. pytest comes last: its closing
@@ -139,7 +139,7 @@ clean:
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.made: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "erasable needs Python 3.11 or newer; $(PYTHON) is" \
 	    "$$($(PYTHON) -V 2>/dev/null || echo missing)." \
@@ -147,8 +147,19 @@ $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "$(PYTHON) cannot make a virtual environment; on Debian: apt install python3-venv" >&2; \
 	  exit 1; }
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.made
 	@echo "Installing into $(VENV) (a minute or two, once)"
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+# The demo needs the command line alone: a sixth of what the tests need. Python writes the bytecode
+# of what it imports, so pip need not write that of all.
+$(VENV)/.installed-demo: $(VENV)/.made
+	@test $(VENV)/.installed -nt pyproject.toml || { \
+	  echo "Installing the command line into $(VENV) (half a minute, once)"; \
+	  $(BIN)/python -m pip install --quiet --no-compile --editable '.[workspace]'; }
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed

@@ -182,9 +182,10 @@ def foreign(packages: list[dict[str, str]]) -> Iterator[str]:
 
 def main(folder: Path, wheels: list[Path], only: list[str]) -> int:
     """Make all checks; return the exit code."""
+    folder = folder.resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    release = Release(folder, wheels)
+    release = Release(folder, [each.resolve() for each in wheels])
     checks: list[Callable[[], Iterator[str]]] = [
         release.distributions, release.source_files, release.installed, release.licences,
         release.citation, release.conda, release.image,
