@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -51,7 +50,7 @@ def show_receipt(
         if place is not None:
             place.write_bytes(body)
         if page is not None:
-            _write_page(page, body, workspace.public_key)
+            page.write_text(workspace.receipt_page(request_id(id_)), encoding="utf-8")
     if as_json:
         show.print_json(
             {
@@ -77,13 +76,14 @@ def check_receipt(
 ) -> None:
     """Check a receipt with only the public key; exit code 1 if it does not hold."""
     from erasable.workspace.evidence import receipts
+    from erasable.workspace.report import receipt_page
 
     body, pem = load(file, "a receipt"), public_key(key)
     try:
         found = receipts.check(body, pem)
         with perhaps(html, folder) as page:
             if page is not None:
-                _write_page(page, body, pem)
+                page.write_text(receipt_page.render(body, pem), encoding="utf-8")
     except EvidenceError as error:
         problem = str(error)
         if as_json:
@@ -160,12 +160,6 @@ def sign_head(output: str | None = OUTPUT, folder: str = FOLDER, as_json: bool =
         show.line(f"wrote {show.one_line(output)}")
     else:
         show.facts((name, found[name]) for name in ("workspace", "size", "root", "time"))
-
-
-def _write_page(page: Path, body: bytes, public_key: bytes) -> None:
-    from erasable.workspace.report import receipt_page
-
-    page.write_text(receipt_page.render(body, public_key), encoding="utf-8")
 
 
 def _print_receipt(says: dict[str, Any]) -> None:

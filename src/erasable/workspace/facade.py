@@ -19,6 +19,7 @@ from erasable.workspace.evidence import consistency, log, receipts
 from erasable.workspace.identity.canonical import declared
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import REVISION
+from erasable.workspace.report import receipt_page
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.own_files import refuse_own
 
@@ -1741,8 +1742,6 @@ class Workspace:
 
         It is for people: the receipt is what is signed; see `receipt`, also for the errors.
         """
-        from erasable.workspace.report import receipt_page
-
         return receipt_page.render(self.receipt(request), self.public_key)
 
     @property
