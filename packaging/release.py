@@ -176,7 +176,8 @@ def foreign(packages: list[dict[str, str]]) -> Iterator[str]:
     for each in packages:
         name, licence = each["Name"], each["License"]
         allowed = (*LICENCES, *([LINKED[name]] if name in LINKED else []))
-        if not any(one in licence for one in allowed):
+        parts = licence.split(" AND ")  # which all hold
+        if not all(any(one in part for one in allowed) for part in parts):
             yield f"{name} is under {licence}; expected a licence compatible with BSD-3-Clause"
 
 

@@ -114,8 +114,9 @@ def test_a_foreign_licence_is_found() -> None:
     packages = [
         {"Name": "numpy", "License": "BSD-3-Clause"},
         {"Name": "psycopg", "License": "LGPL-3.0-only"},
-        {"Name": "other", "License": "GPL-3.0-only"},
+        {"Name": "tqdm", "License": "MPL-2.0 AND MIT"},
+        {"Name": "other", "License": "MIT AND GPL-3.0-only"},
     ]
     assert list(release.foreign(packages)) == [
-        "other is under GPL-3.0-only; expected a licence compatible with BSD-3-Clause"
+        "other is under MIT AND GPL-3.0-only; expected a licence compatible with BSD-3-Clause"
     ]
