@@ -86,7 +86,8 @@ def _try(prefix: Path, folder: Path, environment: dict[str, str]) -> Iterator[st
     (folder / "use.py").write_text(_USE, encoding="utf-8")
     for line in (
         f"{prefix}/bin/python use.py",
-        f"{prefix}/bin/erasable init workspace && {prefix}/bin/erasable report --workspace workspace",
+        f"{prefix}/bin/erasable init workspace",
+        f"{prefix}/bin/erasable report --workspace workspace",
     ):
         done = _shell(line, folder, homeless)
         if done.returncode:
