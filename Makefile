@@ -27,7 +27,7 @@ CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernel
 # Tests start hundreds of interpreters, each of which would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check docs soak neural boosting serving exits cluster-kills wheel compatibility bench clean
+.PHONY: help setup demo test check docs soak neural boosting serving exits cluster-kills wheel release-check compatibility bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -40,14 +40,15 @@ help:
 	@echo "make boosting  the tests of XGBoost and LightGBM behind Refit, which need these"
 	@echo "make serving  the tests of exported models in ONNX, SHAP, skops and treelite, which need these"
 	@echo "make wheel   build a wheel, install it alone and with the command line, and use it (in build/wheel)"
+	@echo "make release-check  what a release has to pass: distributions, README, licences, recipes (in build/release)"
 	@echo "make compatibility    the law on the lowest versions of the dependencies (in build/lowest)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
-	@echo "make setup   make .venv and install into it; the others do this themselves"
+	@echo "make setup   make .venv and install into it what the tests need; the others do this themselves"
 	@echo "make clean   remove .venv, caches and compiled kernels"
 
 setup: $(VENV)/.installed
 
-demo: setup
+demo: $(VENV)/.installed-demo
 	@$(BIN)/python examples/demo.py
 
 # Kernels are compiled before, or each worker would compile them. pytest comes last: its closing
@@ -126,6 +127,10 @@ wheel: $(VENV)/.installed
 	build/wheel/workspace/bin/python -m pip install --quiet "$$(echo build/wheel/erasable-*.whl)[workspace]"
 	cd build/wheel && workspace/bin/python ../../tests/soak/bare.py workspace
 
+# On each Python that the classifiers name; nothing is uploaded.
+release-check: wheel
+	$(BIN)/python packaging/release.py build/wheel/erasable-*.whl
+
 compatibility: setup
 	$(BIN)/python tests/soak/compatibility.py --workers $(WORKERS)
 
@@ -136,7 +141,7 @@ clean:
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.made: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "erasable needs Python 3.11 or newer; $(PYTHON) is" \
 	    "$$($(PYTHON) -V 2>/dev/null || echo missing)." \
@@ -144,8 +149,19 @@ $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "$(PYTHON) cannot make a virtual environment; on Debian: apt install python3-venv" >&2; \
 	  exit 1; }
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.made
 	@echo "Installing into $(VENV) (a minute or two, once)"
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+# The demo needs the command line alone: a sixth of what the tests need. Python writes the bytecode
+# of what it imports, so pip need not write that of all.
+$(VENV)/.installed-demo: $(VENV)/.made
+	@test $(VENV)/.installed -nt pyproject.toml || { \
+	  echo "Installing the command line into $(VENV) (half a minute, once)"; \
+	  $(BIN)/python -m pip install --quiet --no-compile --editable '.[workspace]'; }
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed

@@ -66,7 +66,7 @@ verify
 audit risk --deleted R1
 audit risk --fresh later.csv --attack lira --references 16 --html risk.html
 receipt show R1
-receipt show R1 --output receipt.json
+receipt show R1 --output receipt.json --html receipt.html
 key
 receipt check receipt.json --key workspace.pub
 select spring.csv --id visit --target malignant --k 20 --staying history:visits \

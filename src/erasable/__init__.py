@@ -2,7 +2,7 @@
 
 >>> import erasable
 >>> erasable.__version__
-'0.1.0'
+'0.2.0'
 
 Importing `erasable` imports nothing else; what you name is imported when you name it.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from erasable.utils.discovery import all_estimators
 
 __all__ = ["Deletion", "Records", "Refit", "__version__", "all_estimators", "load"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Deletion": "erasable.core.deletion",

@@ -201,7 +201,9 @@ def test_a_receipt_of_another_key_is_a_difference(tiny: Path, tmp_path: Path) ->
     result = erasable(*args, "--json", folder=tmp_path)
     assert result.exit_code == 1
     assert json.loads(result.stdout)["holds"] is False
-    assert "DOES NOT HOLD" in erasable(*args, folder=tmp_path).stdout
+    told = erasable(*args, "--html", "receipt.html", folder=tmp_path).stdout
+    assert "DOES NOT HOLD" in told
+    assert not (tmp_path / "receipt.html").exists()
 
 
 def test_a_model_that_differs_is_a_difference(tiny: Path, tmp_path: Path) -> None:

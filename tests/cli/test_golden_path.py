@@ -131,6 +131,11 @@ def test_a_stranger_checks_the_receipt(folder: Path, tmp_path: Path) -> None:
     found = told(*args, folder=tmp_path)
     assert found["request"] == request
     assert [each["name"] for each in found["says"]["models"]] != []
+    assert "wrote receipt.html" in run(*args, "--html", "receipt.html", folder=tmp_path)
+    run("receipt", "show", request, "--html", str(tmp_path / "shown.html"), folder=folder)
+    page = (tmp_path / "receipt.html").read_text()
+    assert f"Receipt {request}" in page
+    assert (tmp_path / "shown.html").read_text() == page
     text = (tmp_path / "receipt.json").read_text()
     assert not any(person in text for person in WITHDRAWN)
 

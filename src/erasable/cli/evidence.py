@@ -12,12 +12,15 @@ from erasable.cli.files import load, load_json, perhaps, public_key
 from erasable.cli.frame import CommandGroup, command, fail, opened, request_id
 from erasable.cli.options import FOLDER, JSON, argument, option
 from erasable.core.errors import EvidenceError
+from erasable.workspace.evidence import wording
 
 app = typer.Typer()
 
 PANEL = "Evidence"
 
 OUTPUT = option("F", "Write it to a file.")
+
+HTML = option("F", "Also write it as a page to read and print, complete in itself.")
 
 
 receipt = typer.Typer(cls=CommandGroup, help="Show and check receipts.")
@@ -33,22 +36,33 @@ app.add_typer(log, name="log", rich_help_panel=PANEL)
 def show_receipt(
     id_: str = argument("REQUEST", "A completed request."),
     output: str | None = OUTPUT,
+    html: str | None = HTML,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Show the receipt of a request, or write it to a file."""
     from erasable.workspace.evidence import receipts
 
-    with perhaps(output, folder) as place:
-        body = opened(folder).receipt(request_id(id_))
+    with perhaps(output, folder) as place, perhaps(html, folder) as page:
+        workspace = opened(folder)
+        body = workspace.receipt(request_id(id_))
         says = receipts.show(body)
         if place is not None:
             place.write_bytes(body)
+        if page is not None:
+            page.write_text(workspace.receipt_page(request_id(id_)), encoding="utf-8")
     if as_json:
-        show.print_json({"request": id_, "path": output, "says": says, "receipt": json.loads(body)})
-    elif output is not None:
-        show.line(f"wrote {show.one_line(output)}")
-    else:
+        show.print_json(
+            {
+                "request": id_, "path": output, "html": html, "says": says,
+                "receipt": json.loads(body),
+            }
+        )  # fmt: skip
+        return
+    for path in (output, html):
+        if path is not None:
+            show.line(f"wrote {show.one_line(path)}")
+    if output is None and html is None:
         _print_receipt(says)
 
 
@@ -56,15 +70,20 @@ def show_receipt(
 def check_receipt(
     file: str = argument("FILE", "A receipt."),
     key: str = option("PUB", "The public key, as `erasable key` prints it.", default=...),
+    html: str | None = HTML,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Check a receipt with only the public key; exit code 1 if it does not hold."""
     from erasable.workspace.evidence import receipts
+    from erasable.workspace.report import receipt_page
 
     body, pem = load(file, "a receipt"), public_key(key)
     try:
         found = receipts.check(body, pem)
+        with perhaps(html, folder) as page:
+            if page is not None:
+                page.write_text(receipt_page.render(body, pem), encoding="utf-8")
     except EvidenceError as error:
         problem = str(error)
         if as_json:
@@ -79,6 +98,8 @@ def check_receipt(
     _print_receipt(says)
     show.line()
     show.line("holds: signed by this key, and in the log that this key signed")
+    if html is not None:
+        show.line(f"wrote {show.one_line(html)}")
 
 
 @command(log, "show", example="erasable log show --since 40")
@@ -141,56 +162,12 @@ def sign_head(output: str | None = OUTPUT, folder: str = FOLDER, as_json: bool =
         show.facts((name, found[name]) for name in ("workspace", "size", "root", "time"))
 
 
-def _branch(restored: dict[str, Any]) -> str:
-    return f"from a backup, at entry {restored['position']}; this log goes its own way from there"
-
-
-def _asked(says: dict[str, Any]) -> tuple[str, str]:
-    """Say what was asked for."""
-    if "corrected" in says:
-        of = says["corrected"]
-        return "corrected", f"{', '.join(of['columns'])} in {of['dataset']}"
-    return "looked for", show.types(says["types"]) if says.get("types") else "by a condition"
-
-
-def _followed(steps: list[dict[str, Any]]) -> str:
-    """Say by what other identities of the person were found."""
-    return "; ".join(f"{show.count(each['identities'])} by {show.steps([each])}" for each in steps)
-
-
 def _print_receipt(says: dict[str, Any]) -> None:
-    late = "" if says["in_time"] is None else ", in time" if says["in_time"] else ", LATE"
-    searched = says.get("searched")  # older receipts do not say
-    show.facts(
-        [
-            ("request", says["request"]),
-            ("regulation", says["regulation"]),
-            ("received", show.day(says["received"])),
-            ("due", show.day(says["due"])),
-            ("completed", show.day(says["completed"]) + late),
-            ("records", f"{says['records']:,}" if says["matched"] else says["outcome"]),
-            _asked(says),
-            *([("searched", show.columns(searched))] if searched is not None else []),
-            *([("followed", _followed(says["followed"]))] if says.get("followed") else []),
-            ("log", f"entry {says['log']['position']} of {says['log']['size']}"),
-            *([("restored", _branch(says["restored"]))] if "restored" in says else []),
-        ]
-    )
-    touched = [("data set", each) for each in says["datasets"]]
-    touched += [("model", each) for each in says["models"]]
+    show.facts(wording.facts(says))
+    touched = wording.touched(says)
     if touched:
         show.line()
-        show.table(
-            ["", "name", "treatment", "exactness", "records"],
-            [
-                (
-                    kind, each["name"], each["treatment"], each.get("exactness") or show.NONE,
-                    show.count(each["records"]),
-                )
-                for kind, each in touched
-            ],
-            right="records",
-        )  # fmt: skip
+        show.table(["", "name", "treatment", "exactness", "records"], touched, right="records")
     if says["not_covered"]:
         show.line()
         show.line(f"not covered: {', '.join(says['not_covered'])}")

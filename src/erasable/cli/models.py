@@ -423,6 +423,7 @@ def _print_model(found: dict[str, Any]) -> None:
             ("behind by", found["staleness"] or show.NONE),
             ("follows", found["policy"] or show.NONE),
             ("hook", found["hook"] or show.NONE),
+            ("verified", found["verified"]),
         ]
     )
     if found["versions"]:

@@ -15,6 +15,7 @@ from erasable.cli.files import load_json, perhaps
 from erasable.cli.frame import CommandGroup, command, opened
 from erasable.cli.identities import one, pair
 from erasable.cli.options import FOLDER, JSON, argument, option
+from erasable.workspace.evidence import wording
 
 app = typer.Typer()
 
@@ -57,8 +58,8 @@ def show_subject(
     if not found["known"] and not found["requests"]:
         kept = "nothing but a pseudonym on the suppression list" if kept_out else "nothing"
         show.line(
-            f"{kept} is kept under this identity, as {show.types(found['types'])}, in "
-            f"{show.columns(found['searched'])}"
+            f"{kept} is kept under this identity, as {wording.types(found['types'])}, in "
+            f"{wording.columns(found['searched'])}"
         )
         for each in kept_out:
             show.line(_kept_out(each))
@@ -71,7 +72,7 @@ def show_subject(
         [
             ("identities", show.count(found["n_identities"])),
             *(
-                ("followed", f"{show.count(each['identities'])} by {show.steps(each['path'])}")
+                ("followed", f"{show.count(each['identities'])} by {wording.steps(each['path'])}")
                 for each in found["followed"]
             ),
             *(("shared", each) for each in found["shared"]),

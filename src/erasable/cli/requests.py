@@ -30,6 +30,7 @@ from erasable.cli.options import (
     switch,
     whole,
 )
+from erasable.workspace.evidence import wording
 from erasable.workspace.ledger.states import REFUSED, STATES, WITHIN_OPEN
 from erasable.workspace.requests.regulations import REGULATIONS
 
@@ -117,7 +118,7 @@ def request(
     tried = sorted({kind for each in taken for kind in each.types or ()})
     if tried:
         show.line()
-        show.line(f"looked for under the {show.types(tried)}; --type names another")
+        show.line(f"looked for under the {wording.types(tried)}; --type names another")
 
 
 @command(
@@ -388,7 +389,7 @@ def _print_preview(preview: Any, as_json: bool) -> None:
     show.effects(preview.effects)
     show.line()
     if preview.followed:
-        rows = [(show.count(e["identities"]), show.steps(e["path"])) for e in preview.followed]
+        rows = [(show.count(e["identities"]), wording.steps(e["path"])) for e in preview.followed]
         show.table(["other identities", "found by"], rows, right="other identities")
         show.line()
     for line in preview.shared:
@@ -405,9 +406,9 @@ def _print_preview(preview: Any, as_json: bool) -> None:
 def _looked_for(preview: Any) -> str:
     if not preview.types:
         return "no record meets the condition"
+    searched = wording.columns(preview.searched)
     return (
-        f"looked for under the {show.types(preview.types)}, in {show.columns(preview.searched)}; "
-        "--type names another"
+        f"looked for under the {wording.types(preview.types)}, in {searched}; --type names another"
     )
 
 

@@ -198,41 +198,6 @@ def words(n: int, noun: str, several: str | None = None) -> str:
     return f"{n:,} {noun if n == 1 else several or f'{noun}s'}"
 
 
-def types(tried: Sequence[str]) -> str:
-    """Return the types that an identity was looked for under.
-
-    >>> types(["email"]), types(["email", "id"])
-    ('type email', 'types email, id')
-    """
-    return f"{'type' if len(tried) == 1 else 'types'} {', '.join(tried)}"
-
-
-def columns(searched: Sequence[Mapping[str, str]]) -> str:
-    """Return the columns that an identity was looked for in.
-
-    >>> columns([{"dataset": "visits", "column": "mail", "type": "email"}]), columns([])
-    ('visits.mail (email)', 'no column')
-    """
-    named = [f"{each['dataset']}.{each['column']} ({each['type']})" for each in searched]
-    return ", ".join(named) or "no column"
-
-
-def steps(path: Sequence[Mapping[str, Any]]) -> str:
-    """Say how one identity of a person led to another.
-
-    >>> mail = {"dataset": "customers", "from": "mail", "to": "who"}
-    >>> link = {"dataset": None, "from_type": "id", "to_type": "email"}
-    >>> steps([link, mail])
-    'link: id > email, customers: mail > who'
-    """
-    return ", ".join(
-        f"link: {each['from_type']} > {each['to_type']}"
-        if each["dataset"] is None
-        else f"{each['dataset']}: {each['from']} > {each['to']}"
-        for each in path
-    )
-
-
 def count(n: int | None) -> str:
     """Write a number, or "-" for None.
 

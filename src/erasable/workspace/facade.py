@@ -19,6 +19,7 @@ from erasable.workspace.evidence import consistency, log, receipts
 from erasable.workspace.identity.canonical import declared
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import REVISION
+from erasable.workspace.report import receipt_page
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.own_files import refuse_own
 
@@ -639,7 +640,8 @@ class Workspace:
         Returns
         -------
         dict
-            What `models` has, and recipe, versions (a dict for each), measurements (what each
+            What `models` has, and recipe, verified (a line: when it was verified with what result,
+            and what came since), versions (a dict for each), measurements (what each
             deletion took), columns (what the first step does with which columns), left_out (columns
             that it does not learn from, with their types) and others_targets (features that other
             models predict, with the names of these models).
@@ -1734,6 +1736,13 @@ class Workspace:
             )
         receipts.check_kept(body, request, self.public_key)
         return body
+
+    def receipt_page(self, request: str) -> str:
+        """Return the receipt of a completed request as a page of HTML, complete in itself.
+
+        It is for people: the receipt is what is signed; see `receipt`, also for the errors.
+        """
+        return receipt_page.render(self.receipt(request), self.public_key)
 
     @property
     def public_key(self) -> bytes:

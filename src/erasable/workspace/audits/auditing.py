@@ -1,7 +1,8 @@
 """Audits of a model in a workspace: whether it reveals its records, or has forgotten erased ones.
 
-The law kept here: an audit changes nothing but the log, and the workspace keeps nothing that it
-says of single records: only the caller has the report, with the ids of exposed records.
+The law kept here: an audit changes nothing but the log and the record of verifications, and the
+workspace keeps nothing that it says of single records: only the caller has the report, with the
+ids of exposed records.
 """
 
 from __future__ import annotations

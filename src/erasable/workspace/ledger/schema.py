@@ -66,7 +66,7 @@ SETTINGS = {
         "head_root": ...,
         "list": ...,
     },
-    "verification": {"at": str, "verdicts": [{"model": str, "verdict": str, "detail": str}]},
+    "verification": {"verdicts": [{"model": str, "verdict": str, "detail": str}]},
 }
 """Shapes (see `Json`) of the entries of `meta`; `log` checks its own entries."""
 

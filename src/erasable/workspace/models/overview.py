@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.catalogue import get
 from erasable.workspace.ledger.schema import dataset_version, measurement, model_version
-from erasable.workspace.models import catalogue
+from erasable.workspace.models import catalogue, verified
 from erasable.workspace.models.catalogue import Model
 
 
@@ -110,6 +110,7 @@ def model(connection: Connection, name: str) -> dict[str, Any]:
         "others_targets": unused.targets_of_others(connection, name, datasets, found.features),
         "columns": written.by_columns(found.recipe) if found.kind == "estimator" else {},
         "recipe": found.recipe,
+        "verified": verified.line(connection, found),
         "versions": [each._asdict() for each in made],
         "measurements": [each._asdict() for each in took],
     }

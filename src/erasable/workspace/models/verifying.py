@@ -18,7 +18,7 @@ from erasable.core.estimator import Erasable
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import get
 from erasable.workspace.evidence import commitments, ledger_checks
-from erasable.workspace.models import catalogue, recipes
+from erasable.workspace.models import catalogue, recipes, verified
 from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.reading import Reader
@@ -74,17 +74,23 @@ def verify(
                 took = time.perf_counter() - began
                 verdicts.append(Verdict(model.name, verdict, detail, took))
                 advance()
-        if names is None and not context.ledger.is_read_only:
-            _keep(context, verdicts)
+        if not context.ledger.is_read_only:
+            versions = {model.name: version.number for model, version in found if version}
+            _keep(context, verdicts, versions)
     return verdicts
 
 
-def _keep(context: Context, verdicts: list[Verdict]) -> None:
-    """Write down what a verification of all models came to, for the report."""
-    kept = [each.to_json() for each in verdicts]
+def _keep(context: Context, verdicts: list[Verdict], versions: dict[str, int]) -> None:
+    """Put verdicts about versions of models on record, in the place of earlier ones."""
     with context.ledger.transaction() as connection:
+        kept = dict(verified.on_record(connection))
         at = context.now().isoformat()
-        context.ledger.set(connection, "verification", {"at": at, "verdicts": kept})
+        for each in verdicts:
+            if each.model in versions:
+                about = {"at": at, "version": versions[each.model]}
+                kept[each.model] = {**each.to_json(), **about}
+        in_order = [kept[name] for name in sorted(kept)]
+        context.ledger.set(connection, verified.SETTING, {"verdicts": in_order})
 
 
 def _judge(

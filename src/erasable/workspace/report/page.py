@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +21,9 @@ from erasable.workspace.evidence import consistency, log, suppressions
 from erasable.workspace.ledger.schema import measurement, model
 from erasable.workspace.ledger.states import ANSWERED, OPEN, REFUSED
 from erasable.workspace.ledger.treatments import ERASING, FITTED, REWRITTEN
+from erasable.workspace.models import catalogue as model_rows
 from erasable.workspace.models import overview as of_models
+from erasable.workspace.models import verified
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import Request, listing
 from erasable.workspace.requests.regulations import REGULATIONS
@@ -66,8 +69,8 @@ def gather(context: Context) -> dict[str, Any]:
             "models": _models(connection, counts),
             "datasets": catalogue.datasets(connection),
             "waiting": _waiting(connection, counts),
-            "verification": context.ledger.get(connection, "verification"),
-            "audits": audits.newest_audits(connection),
+            "verifications": verified.described(connection),
+            "audits": _audits(connection),
             "head": head,
             "entries": entries[::-1],
         }
@@ -162,6 +165,22 @@ def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, An
     return found
 
 
+def _audits(connection: Connection) -> list[dict[str, Any]]:
+    """Describe the newest audit of each model, and what came of the model since."""
+    newest = audits.newest_audits(connection)
+    found = []
+    for each in model_rows.every(connection):
+        audit = newest.get(each.name)
+        if audit is None:
+            continue
+        number = audit["audited_version"]
+        followed = verified.requests_of(connection, each)
+        since = [request for made, request in followed if made > number]
+        is_in_use = each.is_live and each.version == number
+        found.append({**audit, "since": since, "is_in_use": is_in_use, "state": each.state})
+    return found
+
+
 def _recipe(kind: str, estimator: str) -> str:
     if kind in ("command", "uncovered"):
         return "trained elsewhere" if kind == "uncovered" else "retrained by a command"
@@ -220,11 +239,20 @@ def costs(models: list[dict[str, Any]]) -> str | None:
     )  # fmt: skip
     axes.set_yticks(list(places), [m["name"] for m in known])
     axes.set_xscale("log")
+    axes.set_xlim(
+        *_decades([each[by] for each in known for by in ("fit_seconds", "erase_seconds")])
+    )
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter("")
     axes.set_xlabel("seconds")
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return _svg(figure)
+
+
+def _decades(values: list[float]) -> tuple[float, float]:
+    """Return the powers of ten around positive values, so that an axis has two labels or more."""
+    least, most = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    return 10.0**least, 10.0 ** max(most, least + 1)
 
 
 def _figure(height: float) -> tuple[Any, Any]:

@@ -1,0 +1,59 @@
+"""Page of a receipt: one file of HTML to read and print, which says nothing that is not signed."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+from erasable.core import _pages
+from erasable.workspace.evidence import receipts, wording
+from erasable.workspace.evidence.envelope import peek
+from erasable.workspace.evidence.formats import unpack
+from erasable.workspace.ledger.treatments import (
+    CORRECTED,
+    DELETED,
+    NOT_COVERED,
+    REFITTED,
+    RETIRED,
+    RETRAINED,
+    REWRITTEN,
+)
+
+_MEANS = {
+    REWRITTEN: "the data set was written again without the records",
+    DELETED: "the records were deleted from the model",
+    REFITTED: "the model was trained again without the records",
+    RETRAINED: "a command of the organization trained the model again without the records",
+    RETIRED: "the model was given up, and its file erased",
+    CORRECTED: "the values were corrected, and the old ones are gone",
+    NOT_COVERED: "the model is trained elsewhere, and stayed as it was",
+}
+_EXACTLY = {
+    "bitwise": "Bitwise: it equals, bit for bit, one made without the records.",
+    "converged": "Converged: it equals one made without the records up to a small tolerance.",
+    "approximate": "Approximate: it forgets about; a comparison proves nothing.",
+}
+
+
+def render(body: bytes, public_pem: bytes) -> str:
+    """Check a receipt with a public key (PEM), and return its page.
+
+    Raise EvidenceError if the receipt does not hold.
+    """
+    found = receipts.check(body, public_pem)
+    says = receipts.show(body)
+    touched = wording.touched(says)
+    treatments, exactness = ({row[i] for row in touched} for i in (2, 3))
+    means = [(one.name, text) for one, text in _MEANS.items() if one.name in treatments]
+    return _pages.render(
+        Path(__file__).with_name("receipt.html"),
+        "the page of a receipt",
+        {},
+        says=says,
+        found=found,
+        facts=wording.facts(says),
+        touched=touched,
+        means=means,
+        exactly=[text for name, text in _EXACTLY.items() if name in exactness],
+        statement=sha256(peek(unpack(body, "the receipt")["envelope"])).hexdigest(),
+    )
