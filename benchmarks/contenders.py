@@ -22,7 +22,8 @@ TITLES = {
     "divide": "DivideAndConquerKMeans",
     "pipeline": "StandardScaler -> KMeans",
 }
-MODELS = tuple(TITLES)
+OTHERS: dict[str, tuple[str, Callable[..., Any]]] = {}
+"""What makes models of the user's, and its name with that of its module: see `plugged`."""
 
 
 def peer_of(name: str) -> str:
@@ -42,7 +43,7 @@ def make(name: str, k: int, seed: int, **params: Any) -> Any:
     """Make an unfitted estimator of erasable."""
     if name == "pipeline":
         return _pipeline(k, seed, **params)
-    factory: Callable[..., Any] = getattr(erasable.cluster, TITLES[name])
+    factory = OTHERS[name][1] if name in OTHERS else getattr(erasable.cluster, TITLES[name])
     return factory(k, max_iter=ITERATIONS, random_state=seed, **params)
 
 

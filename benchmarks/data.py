@@ -136,7 +136,13 @@ SOURCES = {
 
 
 def load(name: str) -> DataSet:
-    """Read or draw a data set by its name."""
-    X, labels = SOURCES[name].read()
+    """Read or draw a data set by its name; one that is not there ends the program with a line."""
+    try:
+        X, labels = SOURCES[name].read()
+    except FileNotFoundError as error:
+        raise SystemExit(
+            f"{error.filename} is missing: ERASABLE_DATA names the folder of the data sets"
+        ) from None
+    X = np.asarray(X, dtype=np.float64)
     classes, codes = np.unique(labels, return_inverse=True)
     return DataSet(name, np.ascontiguousarray(X), codes, len(classes))

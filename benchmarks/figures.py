@@ -44,9 +44,12 @@ def _save(figure: Any, folder: Path, name: str) -> None:
 
 def _panels(results: Results, draw: Callable[[Any, str], bool], x: str, y: str) -> tuple[Any, bool]:
     """Draw one panel for each data set; the legend stands below them."""
-    figure, axes = plt.subplots(2, 3, figsize=(9, 5.4), layout="constrained")
+    n_rows = -(-len(SOURCES) // 3)
+    figure, axes = plt.subplots(n_rows, 3, figsize=(9, 2.7 * n_rows), layout="constrained")
     drawn = False
-    for axis, (name, source) in zip(axes.flat, SOURCES.items(), strict=True):
+    for axis in axes.flat[len(SOURCES) :]:
+        axis.set_axis_off()
+    for axis, (name, source) in zip(axes.flat, SOURCES.items(), strict=False):
         axis.set_title(source.title)
         if draw(axis, name):
             drawn = True

@@ -3,6 +3,8 @@
     python benchmarks/online_deletion.py                             everything, then the page
     python benchmarks/online_deletion.py --parts stream --data covertype --models kmeans \\
         --replicates 2 --deletions 200 --results /tmp/try            one small cell
+    python benchmarks/online_deletion.py --data mine:irises --models mine:batches \\
+        --results /tmp/mine                                          data and a method of your own
     python benchmarks/online_deletion.py --report                    only the page, from the results
 
 Each part and data set leaves a small JSON file in ``benchmarks/results``; the page
@@ -35,6 +37,7 @@ import contenders
 import data as data_sets
 import numba
 import numpy as np
+import plugged
 import processes
 import report
 import sklearn
@@ -197,9 +200,23 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure")
-    add("--data", nargs="+", choices=SOURCES, default=list(SOURCES), help="on which data sets")
-    models = contenders.MODELS
-    add("--models", nargs="+", choices=models, default=list(models), help="which estimators")
+    given = "; or module:name of "
+    add(
+        "--data",
+        nargs="+",
+        type=plugged.data_set,
+        default=list(SOURCES),
+        help=f"on which data sets: {', '.join(SOURCES)}{given}a function that returns X, labels",
+    )
+    models = list(contenders.TITLES)
+    add(
+        "--models",
+        nargs="+",
+        type=plugged.method,
+        default=models,
+        help=f"which estimators: {', '.join(models)}{given}what makes one, given k, max_iter and "
+        "random_state",
+    )
     add("--replicates", type=int, default=5, help="streams on each data set")
     add("--deletions", type=int, default=1_000, help="deletions in a stream")
     add("--seeds", type=int, default=SEEDS, help="seeds of the part 'quality'")

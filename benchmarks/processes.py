@@ -48,13 +48,17 @@ def memory(matrix: Any, k: int, names: list[str]) -> dict[str, dict[str, float]]
 
     `names` are models of erasable, or "peer:kmeans" and "peer:pipeline" for scikit-learn's.
     """
+    import contenders
     import numpy as np
 
+    others = {name: text for name, (text, _) in contenders.OTHERS.items()}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "X.npy"
         np.save(path, matrix)
         return {
-            name: json.loads(_run([sys.executable, __file__, str(path), str(k), name]))
+            name: json.loads(
+                _run([sys.executable, __file__, str(path), str(k), others.get(name, name)])
+            )
             for name in names
         }
 
@@ -94,7 +98,9 @@ def _one_model(path: str, k: int, name: str) -> dict[str, float]:
         return {"before": before, "peak": _peak()}
 
     import contenders
+    import plugged
 
+    name = plugged.method(name)
     contenders.warm_up([name], np.random.default_rng(0).random((1_000, 3)), k)
     X = np.load(path)
     before = _peak()

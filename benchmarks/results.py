@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from contenders import MODELS
+from contenders import TITLES
 from data import SOURCES
 
 NONE = "–"  # noqa: RUF001
@@ -32,12 +32,12 @@ class Results:
 
     def any_stream(self, data: str) -> dict[str, Any] | None:
         """Return some stream whose peer is scikit-learn's plain KMeans, unscaled."""
-        found = (self.stream(data, model) for model in MODELS if model != "pipeline")
+        found = (self.stream(data, model) for model in TITLES if model != "pipeline")
         return next((cell for cell in found if cell), None)
 
     def measured(self) -> list[tuple[str, str]]:
         """Return the pairs of data set and model that have a stream."""
-        return [(d, m) for d in SOURCES for m in MODELS if self.stream(d, m)]
+        return [(d, m) for d in SOURCES for m in TITLES if self.stream(d, m)]
 
 
 def _numbers(entry: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import paper
-from contenders import MODELS, TITLES
+from contenders import TITLES
 from data import SOURCES
 from results import NONE, Results, fixed, mean, over, significant, spread, table
 
@@ -309,7 +309,7 @@ def quality_ratio(cell: Run, model: str) -> tuple[float, str]:
 
 def memory(results: Results) -> str:
     """Peak memory."""
-    columns = ["peer:kmeans", "peer:pipeline", *MODELS]
+    columns = ["peer:kmeans", "peer:pipeline", *TITLES]
     titles = ["scikit-learn KMeans", "scikit-learn pipeline", *TITLES.values()]
     rows = []
     for name, source in SOURCES.items():

@@ -51,6 +51,7 @@ QUICK = {
     "benchmarks/workers.py": "--records 2000 --rounds 1 --dry",
     "benchmarks/workspace.py": "--records 500 --subjects 100 --requests 3 --backends sqlite --dry",
     "benchmarks/workspace_phases.py": None,  # of workspace.py
+    "experiments/deletion/deletion_page.py": "",
     "experiments/removal/removal_page.py": "",
     "experiments/selection/page.py": "",
 }
