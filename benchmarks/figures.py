@@ -93,7 +93,7 @@ def amortised(results: Results, folder: Path) -> bool:
             cell = results.stream(name, model)
             if cell is not None:
                 points, seconds = _mean(cell["replicates"], "seconds")
-                axis.plot(points, seconds / points, color=COLORS[model], label=title)
+                axis.plot(points, seconds / points, color=COLORS.get(model), label=title)
         axis.set(xscale="log", yscale="log")
         return plain is not None
 
@@ -149,7 +149,7 @@ def runtime(results: Results, folder: Path, parameter: str, model: str, name: st
         seconds = 1e3 * np.array(cell["amortised"], float)
         axis.errorbar(
             cell["values"], seconds.mean(axis=1), seconds.std(axis=1),
-            color=COLORS[model], capsize=2, marker="o", markersize=3,
+            color=COLORS.get(model), capsize=2, marker="o", markersize=3,
         )  # fmt: skip
         axis.set_ylim(bottom=0)
     axis.set_xscale("log", base=2)
@@ -170,7 +170,7 @@ def growth(results: Results, folder: Path) -> bool:
             continue
         n = np.array(cell[kind]["n"])
         for model, curve in cell[kind]["models"].items():
-            color = COLORS[model]
+            color = COLORS.get(model)
             axis.plot(n, 1e3 * np.array(curve["mean"]), color=color, label=TITLES[model])
             axis.plot(n, 1e3 * np.array(curve["median"]), ":", color=color)
         refit = 1e3 * np.array(cell[kind]["refit"])
