@@ -19,7 +19,9 @@ from erasable.tree._layout import (
     CACHE,
     CAPACITY,
     COUNT,
+    GAP,
     HISTOGRAM,
+    NO_GAPS,
     NONE,
     NOTHING,
     ROW_BITS,
@@ -393,10 +395,43 @@ def _next_in_line(work: TreeScratch, before: int) -> int:
 def _candidates(growing: GrowingTree, work: TreeScratch, slot: int, place: int) -> NodeCandidates:
     """Return where to put what is found of a feature: with the node, if it keeps its counts."""
     if slot < 0:
-        return NodeCandidates(work.code, work.tally, work.left)
+        return NodeCandidates(work.code, work.tally, work.left, work.gaps)
     return NodeCandidates(
-        growing.codes[slot, place], growing.counts[slot, place], growing.lefts[slot, place]
-    )
+        growing.codes[slot, place], growing.counts[slot, place], growing.lefts[slot, place],
+        growing.gaps[slot, place],
+    )  # fmt: skip
+
+
+@inlined
+def _set_gaps_aside(
+    packed: Words, m: int, n_gaps: int, rules: TreeRules, work: TreeScratch, out: NodeCandidates
+) -> Any:
+    """Put the records in `work` that have a value before those that have none, and sum these.
+
+    `n_gaps` is how many records have none, of whatever node. Return how many have a value.
+    """
+    gaps = out.gaps
+    for s in range(gaps.size):
+        gaps[s] = 0
+    told: Any = m
+    if n_gaps == 0:
+        return told
+    rows, y, weights, i = work.rows, work.y, work.weights, 0
+    while i < told:
+        if np.int64(packed[rows[i]] & _LOW) != GAP:
+            i += 1
+            continue
+        told -= 1
+        if rules.criterion == SQUARES:
+            gaps[0] += weights[i]
+            gaps[1] += weights[i] * y[i]
+        else:
+            gaps[y[i]] += weights[i]
+        rows[i], rows[told] = rows[told], rows[i]
+        y[i], y[told] = y[told], y[i]
+        weights[i], weights[told] = weights[told], weights[i]
+    gaps[gaps.size - 1] = m - told
+    return told
 
 
 @inlined
@@ -418,7 +453,7 @@ def _search(
     are, unless one of the values drawn is lost.
     """
     slot, q = growing.nodes[node, CACHE], rules.max_features
-    best: Split = (np.int64(-1), np.int64(-1), -np.inf)
+    best: Split = (np.int64(-1), np.int64(-1), np.int64(NO_GAPS), -np.inf)
     varied, lined, looked, f = False, False, 0, -1
     while looked < table.names.size and (looked < q or not varied):
         if kept and looked == q:
@@ -451,19 +486,21 @@ def _search(
             race = mix64(key ^ table.names[f]) & _LOW
             wide = by_column(table, m)
             packed = table.by_column[:, f] if wide else table.packed[:, f]
-            found, last = survey(packed, table.n_values[f], m, race, rules, work, candidates)
+            told = _set_gaps_aside(packed, m, table.n_gaps[f], rules, work, candidates)
+            found, last = survey(packed, table.n_values[f], told, race, rules, work, candidates)
             if slot >= 0:
                 growing.features[slot, place] = f
                 growing.found[slot, place, 0], growing.found[slot, place, 1] = found, last
                 # Few records are not drawn from: then any value that comes may be drawn.
-                growing.found[slot, place, 2] = work.drawn[found - 1] >> _32 if m > SMALL else -1
-        if found < 2:
+                growing.found[slot, place, 2] = work.drawn[found - 1] >> _32 if told > SMALL else -1
+        n_gaps = candidates.gaps[candidates.gaps.size - 1]
+        if found < 1 or (found < 2 and n_gaps == 0):
             constants |= _bit(f)
             continue
         varied = True
         best = pick(
             f, table.ranks, found, last, candidates, growing.stats[node],
-            growing.nodes[node, COUNT], rules, table.class_weight, best,
+            growing.nodes[node, COUNT], rules, table.class_weight, work.sums, best,
         )  # fmt: skip
     return m, constants, best
 
@@ -481,39 +518,40 @@ def decide(
     m: int,
     kept: bool,
     constants: np.uint64,
-) -> tuple[Any, Any, np.uint64]:
+) -> tuple[Any, Any, Any, np.uint64]:
     """Decide on a node whose stats and number of records are up to date.
 
     `whole` is the weight of all records of the tree; `m` records have been gathered, -1 if none
     yet. `kept` tells whether the node's slot has its counts, but for features that have -1 values
     drawn; else they are counted, and kept if there is a slot. Return the feature and the code, -1
-    and -1 for a leaf, and the bits of the features that are now known to be constant.
+    and -1 for a leaf, the side of gaps, and the bits of the features that are now known to be
+    constant.
     """
     n, total = growing.nodes[node, COUNT], growing.stats[node]
     gains = growing.gains
     if gains.size:
         gains[node] = -np.inf
     if n < max(rules.min_split, 2) or n < 2 * rules.min_leaf or depth >= rules.max_depth:
-        return -1, -1, constants
+        return -1, -1, NO_GAPS, constants
     regression = rules.criterion == SQUARES
     if not regression and is_pure(total):
-        return -1, -1, constants
+        return -1, -1, NO_GAPS, constants
     if regression and not kept:
         if m < 0:
             m = gather(growing, table, work, node)
         if _all_equal(work, m):
-            return -1, -1, constants
+            return -1, -1, NO_GAPS, constants
     m, constants, best = _search(growing, table, rules, work, node, key, m, kept, constants)
-    if regression and kept and best[0] >= 0 and best[2] <= NOTHING * np.float64(total[0]):
+    if regression and kept and best[0] >= 0 and best[3] <= NOTHING * np.float64(total[0]):
         # No split gains anything: either all targets are equal, or all means are.
         if m < 0:
             m = gather(growing, table, work, node)
         if _all_equal(work, m):
-            return -1, -1, constants
-    feature, code, score = best
+            return -1, -1, NO_GAPS, constants
+    feature, code, side, score = best
     if feature >= 0 and gains.size:
         gain = gain_of(score, total, rules, table.class_weight)
         if gain / whole < rules.min_decrease:
             gains[node] = gain
-            return -1, -1, constants
-    return feature, code, constants
+            return -1, -1, NO_GAPS, constants
+    return feature, code, side, constants

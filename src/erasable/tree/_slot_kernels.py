@@ -11,6 +11,7 @@ import numpy as np
 
 from erasable.core._jit import inlined
 from erasable.tree._layout import (
+    ALL_VALUES,
     BUSY,
     CACHE,
     CAPACITY,
@@ -20,9 +21,13 @@ from erasable.tree._layout import (
     FEATURE,
     FREE,
     FREE_BUSY,
+    GAP,
+    GAP_SIDE,
+    GAPS_LEFT,
     LEFT,
     NEXT,
     NO_DEPTH,
+    NO_GAPS,
     NONE,
     ROW_BITS,
     START,
@@ -59,8 +64,10 @@ def weigh(table: TreeRecords, entry: Any) -> Any:
 @inlined
 def goes_left(growing: GrowingTree, table: TreeRecords, node: int, row: Any) -> bool:
     """Tell to which side of a node's split a row goes."""
-    word = table.packed[row, growing.nodes[node, FEATURE]]
-    return bool(np.int64(word & _LOW) <= growing.nodes[node, CODE])
+    code = np.int64(table.packed[row, growing.nodes[node, FEATURE]] & _LOW)
+    if code <= growing.nodes[node, CODE]:
+        return True
+    return bool(code == GAP and growing.nodes[node, GAP_SIDE] == GAPS_LEFT)
 
 
 @inlined
@@ -99,6 +106,7 @@ def drop_kept(growing: GrowingTree, node: int) -> None:
     growing.codes[slot] = 0
     growing.counts[slot] = 0
     growing.lefts[slot] = 0
+    growing.gaps[slot] = 0
     growing.free_kept[growing.counters[FREE_BUSY]] = slot
     growing.counters[FREE_BUSY] += 1
     growing.nodes[node, CACHE] = -1
@@ -135,17 +143,25 @@ def clear(growing: GrowingTree, work: TreeScratch, node: int) -> None:
         growing.free[growing.counters[FREE]] = pair
         growing.counters[FREE] += 1
     growing.nodes[node, : LEFT + 1] = -1
+    growing.nodes[node, GAP_SIDE] = NO_GAPS
     growing.nodes[node, DIRTY] = 1
 
 
 @inlined
 def part(
-    growing: GrowingTree, table: TreeRecords, work: TreeScratch, node: int, feature: int, code: int
+    growing: GrowingTree,
+    table: TreeRecords,
+    work: TreeScratch,
+    node: int,
+    feature: int,
+    code: int,
+    side: int,
 ) -> int:
     """Put the rows that go to the left before those that go to the right; count the former.
 
     Both stay in their order, so that reading them is reading forwards. The node gets the feature,
-    and the codes of the largest value on the left and of the smallest on the right.
+    the side of gaps, and the codes of the largest value on the left and of the smallest on the
+    right.
     """
     start, capacity = growing.nodes[node, START], growing.nodes[node, CAPACITY]
     rows = growing.rows
@@ -154,6 +170,7 @@ def part(
     to_left, to_right = 0, 0
     highest: Any = -1
     lowest: Any = NO_DEPTH
+    on_left = GAP if side == GAPS_LEFT else -1
     for i in range(start, start + capacity):
         entry = rows[i]
         if np.int64(entry) == NONE:
@@ -163,11 +180,15 @@ def part(
             rows[start + to_left] = entry
             to_left += 1
             highest = max(highest, c)
+        elif c == on_left:
+            rows[start + to_left] = entry
+            to_left += 1
         else:
             work.side[to_right] = entry
             to_right += 1
             lowest = min(lowest, c)
-    growing.nodes[node, FEATURE], growing.nodes[node, CODE] = feature, highest
+    growing.nodes[node, FEATURE], growing.nodes[node, GAP_SIDE] = feature, side
+    growing.nodes[node, CODE] = highest if code < ALL_VALUES else code
     growing.nodes[node, NEXT] = lowest
     for i in range(to_right):
         rows[start + to_left + i] = work.side[i]

@@ -18,15 +18,20 @@ from erasable.tree._codes import ColumnCodes, place_of
 from erasable.tree._decide_kernels import decide, gather, line_up
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key, mix32, mix64
 from erasable.tree._layout import (
+    ALL_VALUES,
     CACHE,
     CAPACITY,
     CODE,
     COUNT,
     DIRTY,
     FEATURE,
+    GAP,
+    GAP_SIDE,
+    GAPS_RIGHT,
     LEFT,
     NEXT,
     NO_DEPTH,
+    NO_GAPS,
     NONE,
     ROW_BITS,
     SQUARES,
@@ -168,6 +173,17 @@ def put_rows_in(
 
 
 @inlined
+def _count_gap(gaps: Ints, y: Any, weight: Any, sign: int, rules: TreeRules) -> None:
+    """Count a record without a value, which comes or goes."""
+    if rules.criterion == SQUARES:
+        gaps[0] += sign * weight
+        gaps[1] += sign * weight * y
+    else:
+        gaps[y] += sign * weight
+    gaps[gaps.size - 1] += sign
+
+
+@inlined
 def put_into_kept(
     growing: GrowingTree,
     table: TreeRecords,
@@ -192,6 +208,7 @@ def put_into_kept(
             growing.features[slot, 0], growing.found[slot, 0, 0] = work.order[0], -1
     for place in range(q):
         f, found = growing.features[slot, place], growing.found[slot, place, 0]
+        gaps = growing.gaps[slot, place]
         code, full = growing.codes[slot, place], found == rules.sample
         count, left = growing.counts[slot, place], growing.lefts[slot, place]
         last = np.int64(growing.found[slot, place, 1])
@@ -201,6 +218,9 @@ def put_into_kept(
         for g in range(first, after):
             row, weight = np.int64(come[g]) & _ROW, weigh(table, come[g])
             c, y, known = np.int64(packed[row] & _LOW), table.y[row], False
+            if c == GAP:
+                _count_gap(gaps, y, weight, 1, rules)
+                continue
             for j in range(found - 1, -1, -1):
                 if code[j] < c:
                     break
@@ -264,8 +284,9 @@ def recode_tree(
             continue
         f = np.int64(nodes[node, FEATURE])
         if f >= 0 and columns[f]:
-            nodes[node, CODE] = other[place_of(codes, f, np.int64(nodes[node, CODE]))]
-            nodes[node, NEXT] = other[place_of(codes, f, np.int64(nodes[node, NEXT]))]
+            if nodes[node, CODE] != ALL_VALUES:
+                nodes[node, CODE] = other[place_of(codes, f, np.int64(nodes[node, CODE]))]
+                nodes[node, NEXT] = other[place_of(codes, f, np.int64(nodes[node, NEXT]))]
         if nodes[node, CACHE] >= 0:
             _recode_kept(growing, codes, other, columns, nodes[node, CACHE])
 
@@ -316,10 +337,13 @@ def _take_from_kept(
         found, code = growing.found[slot, place, 0], growing.codes[slot, place]
         count, left = growing.counts[slot, place], growing.lefts[slot, place]
         packed = table.packed[:, growing.features[slot, place]]
-        lost = False
+        gaps, lost = growing.gaps[slot, place], False
         for g in range(first, after):
             row, weight = np.int64(gone[g]) & _ROW, weigh(table, gone[g])
             c, y = np.int64(packed[row] & _LOW), table.y[row]
+            if c == GAP:
+                _count_gap(gaps, y, weight, -1, rules)
+                continue
             for j in range(found - 1, -1, -1):
                 if code[j] < c:
                     break
@@ -386,6 +410,18 @@ def _divide(
     for i in range(to_right):
         some[middle + i] = work.side[i]
     return middle
+
+
+@inlined
+def _part_alike(before: Any, side: Any) -> bool:
+    """Tell whether records are where they were, as the side of gaps is another.
+
+    Where there are no gaps any more, none is on the wrong side; the first that came is on the
+    right, behind all values.
+    """
+    if side == before or side == NO_GAPS:
+        return True
+    return bool(before == NO_GAPS and side == GAPS_RIGHT)
 
 
 @inlined
@@ -467,6 +503,7 @@ def update_tree(
             m = gather(growing, table, work, node)
             nodes[node, COUNT] = m
             nodes[node, : LEFT + 1] = -1
+            nodes[node, GAP_SIDE] = NO_GAPS
             stats[node] = 0
             for i in range(m):
                 if rules.criterion == SQUARES:
@@ -475,23 +512,27 @@ def update_tree(
                 else:
                     stats[node, work.y[i]] += work.weights[i]
             take_kept(growing, node)
-        feature, code, constants = decide(
+        feature, code, side, constants = decide(
             growing, table, rules, work, node, depth, key, whole, m, kept, constants
         )
         if first < 0:
             report[3] += feature >= 0
             continue
-        if moving and feature == nodes[node, FEATURE] and code == nodes[node, CODE]:
+        same = moving and feature == nodes[node, FEATURE] and code == nodes[node, CODE]
+        if same and _part_alike(nodes[node, GAP_SIDE], side):
             if feature >= 0:
                 if sign < 0:
                     _find_next(growing, table, node, some, first, after)
                 else:
                     lower_next(growing, table, node, some, first, after)
                 middle = _divide(growing, table, work, node, some, first, after)
-                for side in range(2):
-                    begin, end = (middle, after) if side else (first, middle)
+                nodes[node, GAP_SIDE] = side  # only now: those that go are where gaps went before
+                for child in range(2):
+                    begin, end = (middle, after) if child else (first, middle)
                     if begin < end:
-                        _wait(work, waiting, growing, node, depth, key, constants, side, begin, end)
+                        _wait(
+                            work, waiting, growing, node, depth, key, constants, child, begin, end
+                        )
                         waiting += 1
             continue
         if moving:
@@ -506,14 +547,14 @@ def update_tree(
             pending[report[0], 0], pending[report[0], 1], pending_keys[report[0]] = node, depth, key
             report[0] += 1
             continue
-        to_left = part(growing, table, work, node, feature, code)
+        to_left = part(growing, table, work, node, feature, code, side)
         pair, count = take_pair(growing), nodes[node, COUNT]
         nodes[node, LEFT] = pair
         nodes[pair, START], nodes[pair, CAPACITY] = nodes[node, START], to_left
         nodes[pair + 1, START] = nodes[node, START] + to_left
         nodes[pair + 1, CAPACITY] = count - to_left
-        for side in range(2):
-            _wait(work, waiting, growing, node, depth, key, constants, side, 0, 0)
+        for child in range(2):
+            _wait(work, waiting, growing, node, depth, key, constants, child, 0, 0)
             waiting += 1
 
 
