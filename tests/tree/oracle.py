@@ -51,7 +51,7 @@ class Record:
     weight: int = 1
 
 
-LEFT, RIGHT = 1, 2
+RIGHT, LEFT = 1, 2
 """Sides of gaps in a split; 0 where no record has one."""
 
 
@@ -146,7 +146,9 @@ class Oracle:
             for f in range(len(self.names))
         ]
         gaps = [any(math.isnan(r.values[f]) for r in records) for f in range(len(self.names))]
-        constant = [len(v) == 0 or (len(v) == 1 and not g) for v, g in zip(present, gaps, strict=True)]
+        constant = [
+            len(v) == 0 or (len(v) == 1 and not g) for v, g in zip(present, gaps, strict=True)
+        ]
         looked = order[: self.max_features]
         rest = order[self.max_features :]
         while rest and all(constant[f] for f in looked):

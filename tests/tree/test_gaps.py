@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier
 from effort import examples
 from naming import named
 from tree.test_oracle import MODELS, PHASES
-from tree.trees import assert_grown, expected, tables
+from tree.trees import assert_grown, tables
 
 
 @pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")

@@ -21,7 +21,6 @@ from erasable.tree._layout import (
     COUNT,
     GAP,
     HISTOGRAM,
-    NO_GAPS,
     NONE,
     NOTHING,
     ROW_BITS,
@@ -404,18 +403,16 @@ def _candidates(growing: GrowingTree, work: TreeScratch, slot: int, place: int) 
 
 @inlined
 def _set_gaps_aside(
-    packed: Words, m: int, n_gaps: int, rules: TreeRules, work: TreeScratch, out: NodeCandidates
+    packed: Words, m: int, rules: TreeRules, work: TreeScratch, out: NodeCandidates
 ) -> Any:
     """Put the records in `work` that have a value before those that have none, and sum these.
 
-    `n_gaps` is how many records have none, of whatever node. Return how many have a value.
+    Return how many have a value.
     """
     gaps = out.gaps
     for s in range(gaps.size):
         gaps[s] = 0
     told: Any = m
-    if n_gaps == 0:
-        return told
     rows, y, weights, i = work.rows, work.y, work.weights, 0
     while i < told:
         if np.int64(packed[rows[i]] & _LOW) != GAP:
@@ -453,7 +450,7 @@ def _search(
     are, unless one of the values drawn is lost.
     """
     slot, q = growing.nodes[node, CACHE], rules.max_features
-    best: Split = (np.int64(-1), np.int64(-1), np.int64(NO_GAPS), -np.inf)
+    best: Split = (np.int64(-1), np.int64(-1), -np.inf)
     varied, lined, looked, f = False, False, 0, -1
     while looked < table.names.size and (looked < q or not varied):
         if kept and looked == q:
@@ -486,20 +483,24 @@ def _search(
             race = mix64(key ^ table.names[f]) & _LOW
             wide = by_column(table, m)
             packed = table.by_column[:, f] if wide else table.packed[:, f]
-            told = _set_gaps_aside(packed, m, table.n_gaps[f], rules, work, candidates)
+            told: Any = m
+            if table.n_gaps[f]:
+                told = _set_gaps_aside(packed, m, rules, work, candidates)
+            elif slot >= 0:
+                candidates.gaps[:] = 0
             found, last = survey(packed, table.n_values[f], told, race, rules, work, candidates)
             if slot >= 0:
                 growing.features[slot, place] = f
                 growing.found[slot, place, 0], growing.found[slot, place, 1] = found, last
                 # Few records are not drawn from: then any value that comes may be drawn.
                 growing.found[slot, place, 2] = work.drawn[found - 1] >> _32 if told > SMALL else -1
-        n_gaps = candidates.gaps[candidates.gaps.size - 1]
-        if found < 1 or (found < 2 and n_gaps == 0):
+        n_gaps = candidates.gaps[candidates.gaps.size - 1] if table.n_gaps[f] else 0
+        if found < 2 and (found == 0 or n_gaps == 0):
             constants |= _bit(f)
             continue
         varied = True
         best = pick(
-            f, table.ranks, found, last, candidates, growing.stats[node],
+            f, table.ranks, found, last, candidates, n_gaps, growing.stats[node],
             growing.nodes[node, COUNT], rules, table.class_weight, work.sums, best,
         )  # fmt: skip
     return m, constants, best
@@ -518,40 +519,39 @@ def decide(
     m: int,
     kept: bool,
     constants: np.uint64,
-) -> tuple[Any, Any, Any, np.uint64]:
+) -> tuple[Any, Any, np.uint64]:
     """Decide on a node whose stats and number of records are up to date.
 
     `whole` is the weight of all records of the tree; `m` records have been gathered, -1 if none
     yet. `kept` tells whether the node's slot has its counts, but for features that have -1 values
-    drawn; else they are counted, and kept if there is a slot. Return the feature and the code, -1
-    and -1 for a leaf, the side of gaps, and the bits of the features that are now known to be
-    constant.
+    drawn; else they are counted, and kept if there is a slot. Return the feature and the code, see
+    `Split`, -1 and -1 for a leaf, and the bits of the features that are now known to be constant.
     """
     n, total = growing.nodes[node, COUNT], growing.stats[node]
     gains = growing.gains
     if gains.size:
         gains[node] = -np.inf
     if n < max(rules.min_split, 2) or n < 2 * rules.min_leaf or depth >= rules.max_depth:
-        return -1, -1, NO_GAPS, constants
+        return -1, -1, constants
     regression = rules.criterion == SQUARES
     if not regression and is_pure(total):
-        return -1, -1, NO_GAPS, constants
+        return -1, -1, constants
     if regression and not kept:
         if m < 0:
             m = gather(growing, table, work, node)
         if _all_equal(work, m):
-            return -1, -1, NO_GAPS, constants
+            return -1, -1, constants
     m, constants, best = _search(growing, table, rules, work, node, key, m, kept, constants)
-    if regression and kept and best[0] >= 0 and best[3] <= NOTHING * np.float64(total[0]):
+    if regression and kept and best[0] >= 0 and best[2] <= NOTHING * np.float64(total[0]):
         # No split gains anything: either all targets are equal, or all means are.
         if m < 0:
             m = gather(growing, table, work, node)
         if _all_equal(work, m):
-            return -1, -1, NO_GAPS, constants
-    feature, code, side, score = best
+            return -1, -1, constants
+    feature, code, score = best
     if feature >= 0 and gains.size:
         gain = gain_of(score, total, rules, table.class_weight)
         if gain / whole < rules.min_decrease:
             gains[node] = gain
-            return -1, -1, NO_GAPS, constants
-    return feature, code, side, constants
+            return -1, -1, constants
+    return feature, code, constants

@@ -17,7 +17,7 @@ from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.digest import LeafHash, merkle_root
 from erasable.core.grid import MAX_ROWS
 from erasable.tree._flat_kernels import descend, find_flags, index, list_nodes
-from erasable.tree._layout import GAPS_RIGHT, SQUARES, TreeRules
+from erasable.tree._layout import GAPS_LEFT, SQUARES, TreeRules
 
 HASH = 32
 """Bytes of a hash."""
@@ -96,7 +96,7 @@ class FlatTree(PlainTree):
 
     # (n_leaves, n_stats); weight of each class; or of all records, and their sum in quanta
     leaves: Ints
-    # (n_splits,); where gaps of the node's records go: `NO_GAPS`, `GAPS_LEFT` or `GAPS_RIGHT`.
+    # (n_splits,); where gaps of the node's records go: `NO_GAPS`, `GAPS_RIGHT` or `GAPS_LEFT`.
     # Empty where no node has any.
     gap_sides: NDArray[np.uint8] = field(default_factory=lambda: NO_SIDES)
 
@@ -232,7 +232,7 @@ def from_arrays(kind: type[_Tree], state: dict[str, Any]) -> list[_Tree]:
     return flats
 
 
-GAP_SIDES = Array("uint8", (None,), least=0, most=GAPS_RIGHT)
+GAP_SIDES = Array("uint8", (None,), least=0, most=GAPS_LEFT)
 """Of `FlatTree`, in a file."""
 
 

@@ -40,7 +40,6 @@ from erasable.tree._layout import (
 from erasable.tree._score_kernels import gain_of, score_of
 from erasable.tree._slot_kernels import part, take_pair
 
-
 _LOW = np.uint64(0xFFFFFFFF)
 
 
@@ -185,6 +184,9 @@ def restore(
             return False
         to_left = part(growing, table, work, node, f, codes[splits], side)
         if to_left == 0 or to_left == m:
+            return False
+        only_gaps = nodes[node, CODE] < 0 or nodes[node, NEXT] > ALL_VALUES
+        if only_gaps and nodes[node, CODE] != ALL_VALUES:
             return False
         if _threshold(nodes, known, node) != thresholds[splits]:
             return False

@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import Floats, Ints, Ints32, Words
 
-Split: TypeAlias = tuple[Any, Any, Any, Any]
-"""Feature, code, side of gaps and score; the feature is -1 for none."""
+Split: TypeAlias = tuple[Any, Any, Any]
+"""Feature, code and score; the feature is -1 for none.
+
+The side of gaps is in the upper 32 bits of the code.
+"""
 
 # Columns of `GrowingTree.nodes`.
 FEATURE, CODE, NEXT, LEFT, START, CAPACITY, COUNT, CACHE, DIRTY, GAP_SIDE = range(10)
@@ -32,8 +35,13 @@ ALL_VALUES = 2**31 - 3
 """Code that no value is above: of a split that divides the gaps from all values."""
 ANY_VALUE = 1.7976931348623157e308
 """Threshold of such a split: the largest number."""
-NO_GAPS, GAPS_LEFT, GAPS_RIGHT = range(3)
-"""Sides of gaps in a split; the first where none of the node's records has one in its feature."""
+NO_GAPS, GAPS_RIGHT, GAPS_LEFT = range(3)
+"""Sides of gaps in a split; the first where none of the node's records has one in its feature.
+
+The last is by how much the code of a gap is moved on a circle to come before all others.
+"""
+CIRCLE = 2**31 - 1
+"""Bits of a place on this circle."""
 
 GINI, ENTROPY, SQUARES = range(3)
 """Criteria; the last is a regression's."""
@@ -86,7 +94,9 @@ class NodeCandidates(NamedTuple):
     codes: Ints32  # (sample,); codes of the values drawn, ascending
     counts: Ints32  # (sample, 2); how many records have each value, and how many at most it
     lefts: Ints  # (sample, n_stats); stats of the latter
-    gaps: Ints  # (n_stats + 1,); stats of the records without a value, and how many there are
+    # (n_stats + 1,); stats of the records without a value, and how many there are; anything where
+    # the feature has no gaps
+    gaps: Ints
 
 
 class TreeRecords(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from erasable.core._jit import borrowing, inlined, kernel
 from erasable.core.arrays import Floats, Ints, Matrix, Words
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key, mix32, mix64
-from erasable.tree._layout import GAPS_LEFT, NO_GAPS, SQUARES, NodeCandidates, TreeRules
+from erasable.tree._layout import GAPS_LEFT, SQUARES, NodeCandidates, TreeRules
 from erasable.tree._score_kernels import pick
 
 _LOW = np.uint64(0xFFFFFFFF)
@@ -242,19 +242,19 @@ def choose(
     `candidates` are places. `sums`, of shape (n_stats,), is overwritten. The side of gaps is
     written behind the places. Return the score.
     """
-    best: Any = (np.int64(-1), np.int64(-1), np.int64(NO_GAPS), -np.inf)
+    best: Any = (np.int64(-1), np.int64(-1), -np.inf)
     for k in range(features.size):
-        own = NodeCandidates(
-            candidates.codes[k], candidates.counts[k], candidates.lefts[k], candidates.gaps[k]
-        )
+        gaps = candidates.gaps[k]
+        own = NodeCandidates(candidates.codes[k], candidates.counts[k], candidates.lefts[k], gaps)
         best = pick(
-            features[k], ranks, found[k], lasts[k], own, total, n, rules, class_weight, sums, best
-        )
-    out[0], out[1], out[2] = -1, best[1], best[2]
+            features[k], ranks, found[k], lasts[k], own, gaps[gaps.size - 1], total, n, rules,
+            class_weight, sums, best,
+        )  # fmt: skip
+    out[0], out[1], out[2] = -1, best[1] & np.int64(_LOW), best[1] >> 32
     for k in range(features.size):
         if features[k] == best[0]:
             out[0] = k
-    return float(best[3])
+    return float(best[2])
 
 
 def is_regression(rules: TreeRules) -> bool:

@@ -19,7 +19,6 @@ from erasable.tree._layout import (
     ENTROPY,
     GAPS_LEFT,
     GAPS_RIGHT,
-    NO_GAPS,
     SQUARES,
     NodeCandidates,
     Split,
@@ -127,7 +126,20 @@ def is_pure(total: Ints) -> bool:
 
 
 @inlined
-def pick(
+def _better(feature: int, code: Any, score: float, ranks: Ints, best: Split) -> Split:
+    """Return the better of the best split so far and another, that of a feature."""
+    old, _, old_score = best
+    better = score > old_score
+    if score == old_score and old >= 0:
+        # Codes ascend, so that among equals of one feature the first is the smallest.
+        better = feature != old and ranks[feature] < ranks[old]
+    if better or old < 0:
+        return np.int64(feature), np.int64(code), score
+    return best
+
+
+@inlined
+def _pick_among_gaps(
     feature: int,
     ranks: Ints,
     found: int,
@@ -140,45 +152,68 @@ def pick(
     sums: Ints,
     best: Split,
 ) -> Split:
-    """Return the better of the best split so far and a feature's best.
-
-    `found` values of the feature were drawn, the one with the code `last` after all others. The
-    node's largest value is no threshold, as nothing would go to the right of it; nor is the last
-    one of a full draw, which stands in for it. Where records have gaps, these go to the right of
-    each threshold, then to the left; and last all values are divided from the gaps. `sums` is
-    overwritten.
-    """
+    """See `pick`."""
     code, count, left, gaps = candidates
     n_gaps = gaps[gaps.size - 1]
     n_told = n - n_gaps
     full = found == rules.sample and count[found - 1, 1] < n_told
-    for t in range(2 * found + 1 if n_gaps else found):
-        j: Any = t
-        side: Any = NO_GAPS
-        if n_gaps:
-            j, side = t >> 1, GAPS_LEFT if t & 1 else GAPS_RIGHT
+    for t in range(2 * found + 1):
+        j, side = t >> 1, GAPS_LEFT if t & 1 else GAPS_RIGHT
         c: Any = ALL_VALUES
         to_left: Any = n_told
         if j < found:
             c, to_left = np.int64(code[j]), np.int64(count[j, 1])
             if to_left == n_told or (full and c == last):
                 continue
+            for s in range(sums.size):
+                sums[s] = left[j, s] + (gaps[s] if side == GAPS_LEFT else 0)
+        else:
+            for s in range(sums.size):
+                sums[s] = total[s] - gaps[s]
         if side == GAPS_LEFT:
             to_left += n_gaps
         if to_left < rules.min_leaf or n - to_left < rules.min_leaf:
             continue
-        if j == found:
-            for s in range(sums.size):
-                sums[s] = total[s] - gaps[s]
-        else:
-            for s in range(sums.size):
-                sums[s] = left[j, s] + (gaps[s] if side == GAPS_LEFT else 0)
         score = score_of(sums, total, rules, weights)
-        old, _, _, old_score = best
-        better = score > old_score
-        if score == old_score and old >= 0:
-            # Codes ascend, so that among equals of one feature the first is the smallest.
-            better = feature != old and ranks[feature] < ranks[old]
-        if better or old < 0:
-            best = (np.int64(feature), c, side, score)
+        best = _better(feature, c | side << 32, score, ranks, best)
+    return best
+
+
+@inlined
+def pick(
+    feature: int,
+    ranks: Ints,
+    found: int,
+    last: int,
+    candidates: NodeCandidates,
+    n_gaps: int,
+    total: Ints,
+    n: int,
+    rules: TreeRules,
+    weights: Floats,
+    sums: Ints,
+    best: Split,
+) -> Split:
+    """Return the better of the best split so far and a feature's best.
+
+    `found` values of the feature were drawn, the one with the code `last` after all others. The
+    node's largest value is no threshold, as nothing would go to the right of it; nor is the last
+    one of a full draw, which stands in for it. Where records have gaps, these go to the right of
+    each threshold, then to the left; and last all values are divided from the gaps. `n_gaps` is how
+    many have one, and `sums` is overwritten.
+    """
+    code, count, left = candidates.codes, candidates.counts, candidates.lefts
+    if n_gaps:
+        return _pick_among_gaps(
+            feature, ranks, found, last, candidates, total, n, rules, weights, sums, best
+        )
+    full = found == rules.sample and count[found - 1, 1] < n
+    for j in range(found):
+        to_left = count[j, 1]
+        if to_left < rules.min_leaf or n - to_left < rules.min_leaf or to_left == n:
+            continue
+        if full and code[j] == last:
+            continue
+        score = score_of(left[j], total, rules, weights)
+        best = _better(feature, code[j], score, ranks, best)
     return best

@@ -15,13 +15,13 @@ from erasable.tree._layout import (
     BUSY,
     CACHE,
     CAPACITY,
+    CIRCLE,
     CODE,
     COUNT,
     DIRTY,
     FEATURE,
     FREE,
     FREE_BUSY,
-    GAP,
     GAP_SIDE,
     GAPS_LEFT,
     LEFT,
@@ -65,9 +65,8 @@ def weigh(table: TreeRecords, entry: Any) -> Any:
 def goes_left(growing: GrowingTree, table: TreeRecords, node: int, row: Any) -> bool:
     """Tell to which side of a node's split a row goes."""
     code = np.int64(table.packed[row, growing.nodes[node, FEATURE]] & _LOW)
-    if code <= growing.nodes[node, CODE]:
-        return True
-    return bool(code == GAP and growing.nodes[node, GAP_SIDE] == GAPS_LEFT)
+    moved = growing.nodes[node, GAP_SIDE] & GAPS_LEFT
+    return bool((code + moved) & CIRCLE <= growing.nodes[node, CODE] + moved)
 
 
 @inlined
@@ -170,26 +169,23 @@ def part(
     to_left, to_right = 0, 0
     highest: Any = -1
     lowest: Any = NO_DEPTH
-    on_left = GAP if side == GAPS_LEFT else -1
+    moved = side & GAPS_LEFT  # by which the codes are moved, see there
     for i in range(start, start + capacity):
         entry = rows[i]
         if np.int64(entry) == NONE:
             continue
-        c = np.int64(packed[np.int64(entry) & _ROW] & _LOW)
-        if c <= code:
+        c = (np.int64(packed[np.int64(entry) & _ROW] & _LOW) + moved) & CIRCLE
+        if c <= code + moved:
             rows[start + to_left] = entry
             to_left += 1
             highest = max(highest, c)
-        elif c == on_left:
-            rows[start + to_left] = entry
-            to_left += 1
         else:
             work.side[to_right] = entry
             to_right += 1
             lowest = min(lowest, c)
     growing.nodes[node, FEATURE], growing.nodes[node, GAP_SIDE] = feature, side
-    growing.nodes[node, CODE] = highest if code < ALL_VALUES else code
-    growing.nodes[node, NEXT] = lowest
+    growing.nodes[node, CODE] = highest - moved if code < ALL_VALUES else code
+    growing.nodes[node, NEXT] = lowest - moved
     for i in range(to_right):
         rows[start + to_left + i] = work.side[i]
     for i in range(start + to_left + to_right, start + capacity):

@@ -57,6 +57,7 @@ _NONE = np.uint32(NONE)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _ROW = (1 << ROW_BITS) - 1
+_CODE = (1 << 32) - 1
 _SPARE = 16
 """Of so many places one at least is free, beside one more, where rows are laid out again."""
 
@@ -173,14 +174,28 @@ def put_rows_in(
 
 
 @inlined
-def _count_gap(gaps: Ints, y: Any, weight: Any, sign: int, rules: TreeRules) -> None:
-    """Count a record without a value, which comes or goes."""
-    if rules.criterion == SQUARES:
-        gaps[0] += sign * weight
-        gaps[1] += sign * weight * y
-    else:
-        gaps[y] += sign * weight
-    gaps[gaps.size - 1] += sign
+def _count_gaps(
+    table: TreeRecords,
+    packed: Words,
+    some: NDArray[np.uint32],
+    first: int,
+    after: int,
+    sign: int,
+    rules: TreeRules,
+    gaps: Ints,
+) -> None:
+    """Count those of some records that have no value, which come or go."""
+    for g in range(first, after):
+        row = np.int64(some[g]) & _ROW
+        if np.int64(packed[row] & _LOW) != GAP:
+            continue
+        weight = sign * weigh(table, some[g])
+        if rules.criterion == SQUARES:
+            gaps[0] += weight
+            gaps[1] += weight * table.y[row]
+        else:
+            gaps[table.y[row]] += weight
+        gaps[gaps.size - 1] += sign
 
 
 @inlined
@@ -208,7 +223,6 @@ def put_into_kept(
             growing.features[slot, 0], growing.found[slot, 0, 0] = work.order[0], -1
     for place in range(q):
         f, found = growing.features[slot, place], growing.found[slot, place, 0]
-        gaps = growing.gaps[slot, place]
         code, full = growing.codes[slot, place], found == rules.sample
         count, left = growing.counts[slot, place], growing.lefts[slot, place]
         last = np.int64(growing.found[slot, place, 1])
@@ -218,9 +232,6 @@ def put_into_kept(
         for g in range(first, after):
             row, weight = np.int64(come[g]) & _ROW, weigh(table, come[g])
             c, y, known = np.int64(packed[row] & _LOW), table.y[row], False
-            if c == GAP:
-                _count_gap(gaps, y, weight, 1, rules)
-                continue
             for j in range(found - 1, -1, -1):
                 if code[j] < c:
                     break
@@ -235,7 +246,9 @@ def put_into_kept(
                     known = True
             draw = mix32((packed[row] >> _32) ^ race)
             sooner = draw < last_draw or (draw == last_draw and c < last)
-            drawn |= not known and (not full or sooner)
+            drawn |= not known and c != GAP and (not full or sooner)
+        if table.n_gaps[f]:
+            _count_gaps(table, packed, come, first, after, 1, rules, growing.gaps[slot, place])
         if drawn:
             growing.found[slot, place, 0] = -1
 
@@ -283,10 +296,9 @@ def recode_tree(
         if nodes[node, CAPACITY] == 0:  # it is free
             continue
         f = np.int64(nodes[node, FEATURE])
-        if f >= 0 and columns[f]:
-            if nodes[node, CODE] != ALL_VALUES:
-                nodes[node, CODE] = other[place_of(codes, f, np.int64(nodes[node, CODE]))]
-                nodes[node, NEXT] = other[place_of(codes, f, np.int64(nodes[node, NEXT]))]
+        if f >= 0 and columns[f] and nodes[node, CODE] != ALL_VALUES:
+            nodes[node, CODE] = other[place_of(codes, f, np.int64(nodes[node, CODE]))]
+            nodes[node, NEXT] = other[place_of(codes, f, np.int64(nodes[node, NEXT]))]
         if nodes[node, CACHE] >= 0:
             _recode_kept(growing, codes, other, columns, nodes[node, CACHE])
 
@@ -337,13 +349,10 @@ def _take_from_kept(
         found, code = growing.found[slot, place, 0], growing.codes[slot, place]
         count, left = growing.counts[slot, place], growing.lefts[slot, place]
         packed = table.packed[:, growing.features[slot, place]]
-        gaps, lost = growing.gaps[slot, place], False
+        lost = False
         for g in range(first, after):
             row, weight = np.int64(gone[g]) & _ROW, weigh(table, gone[g])
             c, y = np.int64(packed[row] & _LOW), table.y[row]
-            if c == GAP:
-                _count_gap(gaps, y, weight, -1, rules)
-                continue
             for j in range(found - 1, -1, -1):
                 if code[j] < c:
                     break
@@ -356,6 +365,8 @@ def _take_from_kept(
                 if code[j] == c:
                     count[j, 0] -= 1
                     lost |= count[j, 0] == 0
+        if table.n_gaps[growing.features[slot, place]]:
+            _count_gaps(table, packed, gone, first, after, -1, rules, growing.gaps[slot, place])
         if lost:
             growing.found[slot, place, 0] = -1
 
@@ -419,9 +430,9 @@ def _part_alike(before: Any, side: Any) -> bool:
     Where there are no gaps any more, none is on the wrong side; the first that came is on the
     right, behind all values.
     """
-    if side == before or side == NO_GAPS:
+    if side == before:
         return True
-    return bool(before == NO_GAPS and side == GAPS_RIGHT)
+    return bool(side == NO_GAPS or (before == NO_GAPS and side == GAPS_RIGHT))
 
 
 @inlined
@@ -512,12 +523,13 @@ def update_tree(
                 else:
                     stats[node, work.y[i]] += work.weights[i]
             take_kept(growing, node)
-        feature, code, side, constants = decide(
+        feature, choice, constants = decide(
             growing, table, rules, work, node, depth, key, whole, m, kept, constants
         )
         if first < 0:
             report[3] += feature >= 0
             continue
+        code, side = (choice & _CODE, choice >> 32) if feature >= 0 else (choice, NO_GAPS)
         same = moving and feature == nodes[node, FEATURE] and code == nodes[node, CODE]
         if same and _part_alike(nodes[node, GAP_SIDE], side):
             if feature >= 0:
