@@ -50,7 +50,7 @@ QUIET = "it prints nothing"
 SEEDED = "it draws nothing"
 
 ONE_TARGET = "one target: fit a model for each"
-_OF_TREES = {"NaN": FILL, "several targets": ONE_TARGET, "sparse": DENSE}
+_OF_TREES = {"several targets": ONE_TARGET, "sparse": DENSE}
 
 INPUTS = {
     "DBSCAN": {"sparse": TABLED},

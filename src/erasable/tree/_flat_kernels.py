@@ -8,6 +8,8 @@ between two values of the node's records, or is `ANY_VALUE` where only gaps go t
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -179,7 +181,7 @@ def restore(
             continue
         if f >= table.names.size or splits == codes.size:
             return False
-        side = np.int64(gap_sides[splits]) if gap_sides.size else NO_GAPS
+        side: Any = np.int64(gap_sides[splits]) if gap_sides.size else NO_GAPS
         if _have_gaps(table, work, m, f) != (side != NO_GAPS):
             return False
         to_left = part(growing, table, work, node, f, codes[splits], side)
