@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import sklearn.ensemble
 import sklearn.tree
@@ -13,15 +17,21 @@ from hypothesis import given, settings
 from sklearn.base import clone, is_classifier
 
 from effort import examples
+from erasable import Records
+from erasable.compose import ColumnTransformer
 from erasable.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    ShardedClassifier,
 )
+from erasable.pipeline import Pipeline, make_pipeline
+from erasable.preprocessing import SimpleImputer, StandardScaler
 from erasable.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from erasable.tree import _forest as forest_module
+from erasable.tree._estimators import TreeModel
 from erasable.tree._layout import BLOCK
 from naming import named
 from tree.test_oracle import MODELS, PHASES
@@ -145,6 +155,54 @@ def test_codes_that_are_spread_leave_gaps_as_they_are() -> None:
             fresh = clone(kind).fit(X[: row + 4], y[: row + 4])
             assert model.digest() == fresh.digest()
     assert model.digest() == clone(kind).fit(X, y).digest()
+
+
+# -- compositions ----------------------------------------------------------------------------------
+
+_FIRST = ColumnTransformer([("scaled", StandardScaler(), ["a"])], remainder="passthrough")
+_FILLED = ColumnTransformer(
+    [("filled", make_pipeline(SimpleImputer(), StandardScaler()), ["a", "b"])],
+    remainder="passthrough",
+)
+COMPOSITIONS = [
+    make_pipeline(_FIRST, RandomForestClassifier(3, random_state=0)),
+    make_pipeline(_FILLED, DecisionTreeClassifier(random_state=0)),
+    ShardedClassifier(RandomForestClassifier(2), n_shards=3, random_state=0),
+    BaggingClassifier(DecisionTreeClassifier(), 3, max_features=0.5, random_state=0),
+]
+
+
+@pytest.mark.parametrize("gathered", [60, 2**20])
+@pytest.mark.parametrize("kind", COMPOSITIONS, ids=named)
+def test_compositions(
+    kind: Any, gathered: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns that are let through keep their gaps; so do members of ensembles."""
+    monkeypatch.setattr(TreeModel, "_gathered", gathered)
+    rng, n = np.random.default_rng(0), 300
+    values = rng.normal(size=(n, 4))
+    y = (values[:, 0] + values[:, 1] * values[:, 3] > 0).astype(int)
+    values[:, 1:] = np.where(rng.random((n, 3)) < 0.2, np.nan, values[:, 1:])
+    frame = pd.DataFrame(values, columns=["a", "b", "c", "d"])
+    columns = {name: frame[name].to_numpy() for name in frame}
+    table = pa.table({"id": np.arange(n), "y": y, **columns})
+    pq.write_table(table, tmp_path / "records.parquet", row_group_size=50)
+    records = Records.from_parquet(tmp_path, ids="id", target="y")
+    models = [clone(kind).fit(frame, y)]
+    if isinstance(kind, Pipeline):
+        models.append(clone(kind).fit(records))
+    for gone in ([3], list(range(20, 60))):
+        left = np.setdiff1d(models[0].ids_, gone)
+        fresh = clone(kind).fit(frame.iloc[left], y[left], ids=left)
+        for model in models:
+            model.delete(gone)
+            assert model.digest() == fresh.digest()
+    exported = models[0].to_sklearn()
+    assert np.mean(exported.predict(frame) == models[0].predict(frame)) > 0.99
+    models[0].add(frame.iloc[[3]], y[[3]], ids=[3])
+    left = np.sort(models[0].ids_)
+    fresh = clone(kind).fit(frame.iloc[left], y[left], ids=left)
+    assert models[0].digest() == fresh.digest()
 
 
 # -- scikit-learn ----------------------------------------------------------------------------------
