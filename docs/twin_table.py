@@ -33,7 +33,7 @@ _FILL = "a gap is refused, by the name of its column; `SimpleImputer` fills it"
 _DENSE = "rows are read dense; convert with `toarray()`"
 _ONE_TARGET = "one target; fit a model for each"
 _EQUAL = "records count alike"
-_OF_TREES = {"NaN": _FILL, "several targets": _ONE_TARGET, "sparse": _DENSE}
+_OF_TREES = {"several targets": _ONE_TARGET, "sparse": _DENSE}
 
 INPUTS: Mapping[str, Mapping[str, str]] = {
     "DBSCAN": {"sparse": _DENSE},
@@ -141,7 +141,8 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
 _SUMS = "solved from exact sums"
 _CLASSES = "`classes=` fixes the classes, so that a class may lose its last record"
 _THRESHOLDS = (
-    "a node chooses among `n_thresholds` hashed thresholds; `sample_weight` is rounded to 16 bits, "
+    "a node chooses among `n_thresholds` hashed thresholds; missing values in a node that had none "
+    "go to the child of more weight; `sample_weight` is rounded to 16 bits, "
     "and to fewer in regressors of many records; `apply` numbers leaves, not nodes"
 )
 _ROUNDS = (

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.tree import export_text
 
 from erasable import load
@@ -81,6 +82,24 @@ def test_other_values_may_differ_within_rounding_of_a_threshold() -> None:
     assert model.predict([[other]]) != exported.predict([[other]])
     far = third * (1.0 + np.array([[-1e-7], [1e-7]]))
     np.testing.assert_array_equal(model.predict(far), exported.predict(far))
+
+
+@EACH
+def test_gaps_come_to_the_same_leaves(tree: Any) -> None:
+    """In models of data with gaps and without; where only gaps go to the right, too."""
+    for rows in (X, np.where(RNG.random(X.shape) < 0.3, np.nan, X)):
+        kind = clone(tree).set_params(random_state=4)
+        model = kind.fit(float32(rows), targets(tree))
+        exported = model.to_sklearn()
+        new = RNG.normal(size=(500, 4))
+        new = float32(np.where(RNG.random(new.shape) < 0.3, np.nan, new))
+        np.testing.assert_array_equal(answer(exported, new), answer(model, new))
+    assert np.isinf(thresholds_of(exported)).any() or isinstance(tree, ExtraTreesRegressor)
+
+
+def thresholds_of(exported: Any) -> Any:
+    trees = getattr(exported, "estimators_", [exported])
+    return np.concatenate([each.tree_.threshold for each in trees])
 
 
 @EACH

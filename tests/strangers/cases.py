@@ -223,6 +223,7 @@ def _of_compositions() -> Iterator[Case]:
         (make_pipeline(StandardScaler(), KNeighborsRegressor(2)), X, numbers),
         (make_pipeline(RobustScaler(), GaussianNB()), X, classes),
         (make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=3)), X, numbers),
+        (DecisionTreeRegressor(max_depth=4), np.where(X > 1.0, np.nan, X), numbers),
         (make_pipeline(SimpleImputer(), StandardScaler(), Ridge()), X, numbers),
         (make_pipeline(FunctionTransformer(np.abs), Binarizer(), BernoulliNB()), X, classes),
         (make_pipeline(StandardScaler(), QuantizedKMeans(2)), X, classes),

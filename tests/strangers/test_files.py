@@ -34,6 +34,7 @@ from erasable.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
+from erasable.tree import DecisionTreeClassifier
 from strangers.cases import Case, cases, prepare
 from strangers.using import hold, mutated, rewritten, without_digest
 
@@ -73,6 +74,7 @@ def test_a_changed_file_is_refused_or_does_no_harm(first: int, prepared: list[Ca
 
 X = np.arange(24.0).reshape(8, 3) % 7
 Y = np.arange(8) % 2
+GAPPED = np.where(X > 4, np.nan, X)
 TEXTS = ["ink elm", "elm oak", "oak", "fir ink", "ash", "yew elm", "ash ash", "oak fir"]
 
 
@@ -98,6 +100,15 @@ CRAFTED = [
     (RandomForestClassifier(2), X, _set("trees", "features", 0, to=3), "trees.features"),
     (RandomForestClassifier(2), X, _set("trees", "features", 0, to=-1), "trees.features"),
     (RandomForestClassifier(2), X, _set("n_features", to=10**9), "n_features"),
+    *(
+        (DecisionTreeClassifier(), GAPPED, change, "trees.gap_sides")
+        for change in (
+            _set("trees", "gap_sides", 0, to=3),
+            _set("trees", "gap_sides", slice(None), to=0),
+            _set("trees", "gap_sides", to=np.ones(2)),
+            _set("trees", "gap_sides", to=np.ones(1, np.uint8)),
+        )
+    ),
     (CategoricalNB(), X, _set("n_features", to=10**9), "n_categories"),
     (Ridge(), X, _set("params", "alpha", to=np.zeros((2, 3))), "alpha"),
     (KNeighborsRegressor(2), X, _set("records", "X", (0, 0), to=np.nan), "records.X"),
@@ -189,3 +200,22 @@ def test_outputs_of_a_loaded_column_transformer_are_where_they_were() -> None:
     again = erasable.load(file)
     assert list(again.output_indices_.items()) == list(model.output_indices_.items())
     assert again.output_indices_ == {"z": slice(0, 2), "a": slice(2, 3)}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set("trees", "gap_sides", slice(None), to=1),
+        _set("trees", "gap_sides", slice(None), to=2),
+        _set("trees", "thresholds", slice(None), to=np.finfo(np.float64).max),
+        _set("trees", "thresholds", slice(None), to=1e300),
+        _set("trees", "thresholds", slice(None), to=-1e300),
+    ],
+)
+def test_trees_whose_gaps_go_elsewhere_are_refused(change: Any) -> None:
+    """Thresholds above or below all values too, beside which only gaps are."""
+    case = prepare(Case("", DecisionTreeClassifier(random_state=0), GAPPED, Y))
+    file = rewritten(case.file, change)
+    with without_digest(), pytest.raises(ArtifactError, match="records"):
+        erasable.load(io.BytesIO(file), case.records())
+    assert hold(case, file) is None

@@ -51,6 +51,19 @@ class Record:
     weight: int = 1
 
 
+RIGHT, LEFT = 1, 2
+"""Sides of gaps in a split; 0 where no record has one."""
+
+
+def parted(
+    records: list[Record], f: int, value: float, side: int
+) -> tuple[list[Record], list[Record]]:
+    """The records on the left and on the right of a split."""
+    which = [side == LEFT if math.isnan(r.values[f]) else r.values[f] <= value for r in records]
+    left = [r for r, is_left in zip(records, which, strict=True) if is_left]
+    return left, [r for r, is_left in zip(records, which, strict=True) if not is_left]
+
+
 @dataclass
 class Oracle:
     """Grows what an estimator should have grown."""
@@ -70,6 +83,7 @@ class Oracle:
     features: list[int] = field(default_factory=list)
     thresholds: list[float] = field(default_factory=list)
     leaves: list[list[int]] = field(default_factory=list)
+    gap_sides: list[int] = field(default_factory=list)
 
     def grow_forest(self, records: list[Record], n_trees: int, bags: bool) -> list[int]:
         """Grow all trees; return how many nodes each has."""
@@ -106,44 +120,60 @@ class Oracle:
             self.features.append(-1)
             self.leaves.append(self._stats(records))
             return
-        feature, value = split
-        left = [r for r in records if r.values[feature] <= value]
-        right = [r for r in records if r.values[feature] > value]
-        after = min(r.values[feature] for r in right)
-        middle = value / 2 + after / 2
+        feature, value, side = split
+        left, right = parted(records, feature, value, side)
         self.features.append(feature)
-        self.thresholds.append(middle if value <= middle < after else value)
+        self.gap_sides.append(side)
+        if value == math.inf:
+            self.thresholds.append(float(np.finfo(np.float64).max))
+        else:
+            after = min(r.values[feature] for r in right if r.values[feature] > value)
+            middle = value / 2 + after / 2
+            self.thresholds.append(middle if value <= middle < after else value)
         self._grow(left, mix64((key + 0x9E3779B97F4A7C15) & _64), depth + 1)
         self._grow(right, mix64((key + 0xD1B54A32D192ED03) & _64), depth + 1)
 
-    def _split(self, records: list[Record], key: int, depth: int) -> tuple[int, float] | None:
+    def _split(self, records: list[Record], key: int, depth: int) -> tuple[int, float, int] | None:
+        """The feature, the largest value on the left, infinity for all, and the side of gaps."""
         n = len(records)
         small = n < max(2, self.min_split, 2 * self.min_leaf)
         if small or depth >= self.max_depth or len({r.y for r in records}) == 1:
             return None
         races = [mix64(key ^ Tape(self.seed).key_of(name)) for name in self.names]
         order = sorted(range(len(self.names)), key=races.__getitem__)
-        present = [sorted({r.values[f] for r in records}) for f in range(len(self.names))]
+        present = [
+            sorted({r.values[f] for r in records if not math.isnan(r.values[f])})
+            for f in range(len(self.names))
+        ]
+        gaps = [any(math.isnan(r.values[f]) for r in records) for f in range(len(self.names))]
+        constant = [
+            len(v) == 0 or (len(v) == 1 and not g) for v, g in zip(present, gaps, strict=True)
+        ]
         looked = order[: self.max_features]
         rest = order[self.max_features :]
-        while rest and all(len(present[f]) == 1 for f in looked):
+        while rest and all(constant[f] for f in looked):
             looked.append(rest.pop(0))
         found = []
         for f in looked:
+            if constant[f]:
+                continue
             offered = sorted(present[f], key=lambda v, f=f: (self._priority(v, races[f]), v))
-            for value in [v for v in offered if v != present[f][-1]][: self.n_thresholds]:
-                left = [r for r in records if r.values[f] <= value]
+            drawn = [v for v in offered if v != present[f][-1]][: self.n_thresholds]
+            sides = (RIGHT, LEFT) if gaps[f] else (0,)
+            tried = [(value, side) for value in drawn for side in sides]
+            for value, side in tried + ([(math.inf, RIGHT)] if gaps[f] else []):
+                left, _ = parted(records, f, value, side)
                 if min(len(left), n - len(left)) >= self.min_leaf:
                     score = self._score(self._stats(left), self._stats(records))
-                    found.append((-score, self.names[f], value, f))
+                    found.append((-score, self.names[f], value, side == LEFT, f, side))
         if not found:
             return None
-        score, _, value, f = min(found)
+        score, _, value, _, f, side = min(found)
         if self.min_decrease > 0.0:
             gain = self._gain(-score, self._stats(records))
             if gain / self._whole < self.min_decrease:
                 return None
-        return f, value
+        return f, value, side
 
     def _priority(self, value: float, race: int) -> int:
         message = np.frombuffer(b"f" + np.float64(value).tobytes(), dtype=np.uint8)

@@ -36,9 +36,11 @@ each_kind = pytest.mark.parametrize("kind", KINDS, ids=named)
 class World:
     """A model, and its records by id."""
 
-    def __init__(self, kind: Any, seed: int, n: int, *, weighs: bool, grouped: bool) -> None:
+    def __init__(
+        self, kind: Any, seed: int, n: int, *, weighs: bool, grouped: bool, gaps: float = 0.0
+    ) -> None:
         self.kind, self.rng = kind, np.random.default_rng(seed)
-        self.weighs, self.grouped = weighs, grouped
+        self.weighs, self.grouped, self.gaps = weighs, grouped, gaps
         self.records: dict[int, tuple[Any, ...]] = {}
         self.next = 0
         self.put([self.name() for _ in range(n)])
@@ -54,6 +56,8 @@ class World:
         for place, name in enumerate(ids):
             x = np.where(few, self.rng.integers(0, 4, 3), self.rng.normal(size=3))
             score = x[0] * x[1] + self.rng.normal()
+            if self.gaps:
+                x = np.where(self.rng.random(3) < [self.gaps, 0.01, 0.0], np.nan, x)
             y = int(np.digitize(score, [0.0, 1.5])) if is_classifier(self.kind) else score
             weight = self.rng.choice([0.0, 1.0, 3.0, 1.7])
             group = int(self.rng.integers(9)) if groups is None else groups[place]
@@ -94,10 +98,17 @@ class World:
 @each_kind
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    ("weighs", "grouped"), [(False, False), (True, False), (False, True), (True, True)]
-)
-def test_what_is_exchanged_is_a_fit(kind: Any, seed: int, weighs: bool, grouped: bool) -> None:
-    world = World(kind, seed, int([9, 70, 400][seed]), weighs=weighs, grouped=grouped)
+    ("weighs", "grouped", "gaps"),
+    [
+        (False, False, 0.0), (True, False, 0.0), (False, True, 0.0), (True, True, 0.0),
+        (False, False, 0.3), (True, True, 0.3), (False, False, 0.95), (False, False, 0.005),
+    ],
+)  # fmt: skip
+def test_what_is_exchanged_is_a_fit(
+    kind: Any, seed: int, weighs: bool, grouped: bool, gaps: float
+) -> None:
+    n = int([9, 70, 400][seed])
+    world = World(kind, seed, n, weighs=weighs, grouped=grouped, gaps=gaps)
     actions = []
     for size in (1, 2, 1, 5):
         gone = world.some(size)

@@ -75,6 +75,9 @@ def cases(draw: Any) -> Case:
     ]  # fmt: skip
     chosen = draw(st.lists(st.integers(0, len(kinds) - 1), min_size=d, max_size=d))
     frame = pd.DataFrame({f"x{j}": kinds[kind] for j, kind in enumerate(chosen)}, dtype=float)
+    if draw(st.booleans()):
+        shares = draw(st.lists(st.sampled_from([0.0, 0.1, 0.5, 1.0]), min_size=d, max_size=d))
+        frame = frame.mask(rng.random(frame.shape) < shares)
     regression = draw(st.booleans())
     model = clone(draw(st.sampled_from(REGRESSORS if regression else CLASSIFIERS)))
     settings_of = {

@@ -40,8 +40,8 @@ N = 500
 class World:
     """Records by id, of which the model of stored ones and that of memory learn."""
 
-    def __init__(self, model: Any, seed: int, *, weighs: bool) -> None:
-        self.model, self.weighs = model, weighs
+    def __init__(self, model: Any, seed: int, *, weighs: bool, gaps: bool = False) -> None:
+        self.model, self.weighs, self.gaps = model, weighs, gaps
         self.rng = np.random.default_rng(seed)
         self.records: dict[int, tuple[Any, ...]] = {}
         self.put(list(range(N)))
@@ -55,6 +55,9 @@ class World:
                 x[4] = 8.0  # of a column that is mostly constant
             y: Any = 4.0 * x[1] + x[1] * x[3] + rng.normal()
             y = int(np.digitize(y, [0.0, 3.0])) if is_classifier(self.model) else round(y, 2)
+            if self.gaps:
+                shares = [0.005, 0.2, 0.9, 0.01, 0.005]
+                x = np.where(rng.random(5) < shares, np.nan, x).tolist()
             self.records[name] = (x, y, rng.choice([0.0, 1.0, 2.5]), name // 3)
 
     def table(self, ids: list[int]) -> dict[str, Any]:
@@ -111,14 +114,17 @@ class World:
         return reports
 
 
-@pytest.mark.parametrize("weighs", [False, True])
+@pytest.mark.parametrize(
+    ("weighs", "gaps"), [(False, False), (True, False), (False, True), (True, True)]
+)
 @pytest.mark.parametrize("gathered", [25, 120, 10_000])
 @pytest.mark.parametrize("model", MODELS, ids=named)
 def test_files(
-    model: Any, gathered: int, weighs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    model: Any, gathered: int, weighs: bool, gaps: bool, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     monkeypatch.setattr(TreeModel, "_gathered", gathered)
-    world = World(model, gathered, weighs=weighs)
+    world = World(model, gathered, weighs=weighs, gaps=gaps)
     pq.write_table(world.stored(), tmp_path / "records.parquet", row_group_size=70)
     records = Records.from_parquet(
         tmp_path, ids="id", target="label", groups="person",
@@ -134,11 +140,11 @@ def test_files(
         assert np.median(touched) < 0.3 * N * model.n_estimators
 
 
-@pytest.mark.parametrize("n_workers", [1, 3])
+@pytest.mark.parametrize(("n_workers", "gaps"), [(1, False), (3, False), (3, True)])
 @pytest.mark.parametrize("model", MODELS[:3], ids=named)
-def test_workers(model: Any, n_workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers(model: Any, n_workers: int, gaps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TreeModel, "_gathered", 60)
-    world = World(model, 7, weighs=False)
+    world = World(model, 7, weighs=False, gaps=gaps)
     ours = clone(model).fit(spread(world.stored(), even(N, 5), Simulated(n_workers)))
     assert isinstance(ours._accelerator, StoredForest)
     assert {report.action for report in world.live(ours)} == {"updated"}

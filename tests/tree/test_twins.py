@@ -149,7 +149,7 @@ def test_a_grid_that_changes_is_a_refit_and_right() -> None:
 
 @pytest.mark.parametrize("kind", [DecisionTreeClassifier, RandomForestRegressor], ids=named)
 def test_bad_input_is_refused_by_name(kind: Any) -> None:
-    frame = pd.DataFrame({"age": [1.0, np.nan, 3.0], "city": [1.0, 2.0, 3.0]})
+    frame = pd.DataFrame({"age": [1.0, np.inf, 3.0], "city": [1.0, 2.0, 3.0]})
     with pytest.raises(InvalidDataError, match="age"):
         kind().fit(frame, [0, 1, 1])
     with pytest.raises(InvalidDataError, match="Sparse"):

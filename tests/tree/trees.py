@@ -14,8 +14,11 @@ from tree.oracle import Oracle, Record
 
 
 @st.composite
-def tables(draw: st.DrawFn, most: int = 36) -> tuple[Any, Any]:
-    """Columns of many values and of few, constant ones among them, and whole targets."""
+def tables(draw: st.DrawFn, most: int = 36, gaps: bool = False) -> tuple[Any, Any]:
+    """Columns of many values and of few, constant ones among them, and whole targets.
+
+    With `gaps`, some columns have some, up to all.
+    """
     n, d = draw(st.integers(1, most)), draw(st.integers(1, 5))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     columns = [
@@ -27,6 +30,9 @@ def tables(draw: st.DrawFn, most: int = 36) -> tuple[Any, Any]:
     y = rng.integers(0, n_classes, n)
     if draw(st.booleans()):
         y = np.minimum(y, (X[:, 0] > 0.3) * 2)
+    if gaps:
+        shares = draw(st.lists(st.sampled_from([0.0, 0.1, 0.3, 0.8, 1.0]), min_size=d, max_size=d))
+        X = np.where(rng.random(X.shape) < shares, np.nan, X)
     return X, y
 
 
@@ -77,11 +83,13 @@ def expected(model: Any, X: Any, y: Any, owners: list[Any]) -> dict[str, Any]:
         "features": oracle.features,
         "thresholds": oracle.thresholds,
         "leaves": oracle.leaves,
+        **({"gap_sides": oracle.gap_sides} if any(oracle.gap_sides) else {}),
     }
 
 
 def assert_grown(model: Any, X: Any, y: Any, owners: list[Any]) -> None:
     """Hold a model against what the oracle grows from the same records."""
     state, wanted = model.state()["trees"], expected(model, X, y, owners)
-    for name in ("n_nodes", "features", "thresholds", "leaves"):
+    assert state.keys() == wanted.keys()
+    for name in ("n_nodes", "features", "leaves", "thresholds", *(state.keys() & {"gap_sides"})):
         assert state[name].tolist() == wanted[name], name

@@ -468,6 +468,8 @@ class Pass(ABC, Generic[Partial]):
 class _Everything(Pass[list[tuple[Ints, Matrix]]]):
     """All rows, and their values, in several parts: of few records."""
 
+    takes_gaps = True
+
     finds_records = True
 
     def of_block(self, block: Block) -> list[tuple[Ints, Matrix]]:

@@ -116,14 +116,18 @@ class RandomForestClassifier(Bagged, TreeClassifier):
     Ties are broken by the names of the features (x0, x1, ... where there are none), then by the
     value.
 
+    Missing values (NaN) are taken as by `erasable.tree.DecisionTreeClassifier`: nodes learn to
+    which side these records go. Where a node had none, they go to the child whose records weigh
+    more in the bag.
+
     Each tree keeps 4 bytes for each record in its bag, about 50 for each node, and the counts of
     what was tried in nodes of more than 256 records.
 
     Parameters that scikit-learn has and this has not depend on the whole tree or on all records:
-    pruning, `max_leaf_nodes`, `max_samples`. Gaps and sparse data are refused: before a forest an
-    encoder needs ``sparse_output=False``, and no scaler is needed. Behind one in a pipeline trees
-    learn from the values as they came, so that a deletion, which changes the scales, does not make
-    them grow again.
+    pruning, `max_leaf_nodes`, `max_samples`. Sparse data are refused: before a forest an encoder
+    needs ``sparse_output=False``, and no scaler is needed. Behind one in a pipeline trees learn
+    from the values as they came, so that a deletion, which changes the scales, does not make them
+    grow again.
 
     Weights that `fit` is given are rounded, to 16 bits and a power of two that follows from the
     heaviest record: then the sums of weights are exact. When the last record goes that has this
@@ -299,7 +303,8 @@ class ExtraTreesClassifier(Bagged, TreeClassifier):
 
     Notes
     -----
-    See `RandomForestClassifier`.
+    See `RandomForestClassifier`. Of records without a value both sides are tried, of which
+    scikit-learn draws one.
 
     References
     ----------

@@ -25,6 +25,7 @@ from erasable.tree._boosted._bins import Features
 from erasable.tree._boosted._flat import FlatBoostedTree
 from erasable.tree._boosted._losses import LogLoss, Poisson
 from erasable.tree._flat import FlatTree, from_arrays
+from erasable.tree._layout import ANY_VALUE
 from erasable.tree._targets import ClassTargets, NumberTargets
 
 _LEAF, _NO_FEATURE = -1, -2
@@ -94,6 +95,8 @@ class _Nodes:
         nodes["feature"] = np.where(split, features, _NO_FEATURE)
         nodes["threshold"] = float(_NO_FEATURE)
         nodes["threshold"][split] = self._thresholds(flat)
+        flags = flat.flags(regression=not self.classifies)
+        nodes["missing_go_to_left"][split] = flags & _GAPS_LEFT
         nodes["impurity"] = impurities
         nodes["weighted_n_node_samples"] = weights
         counts = totals.sum(axis=1) if self.classifies else totals[:, 0]
@@ -159,12 +162,15 @@ class _Nodes:
     def _thresholds(self, flat: FlatTree) -> Floats:
         features = flat.features[flat.features >= 0].astype(np.int64)
         scaling = self.state.get("map")
-        thresholds = _behind(flat.thresholds, features, scaling)
+        divides_gaps = flat.thresholds == ANY_VALUE
+        with np.errstate(over="ignore"):
+            thresholds = _behind(flat.thresholds, features, scaling)
         # What is compared is rounded to float32.
         with np.errstate(over="ignore"):
             rounded = thresholds.astype(np.float32).astype(np.float64)
         scaled = _are_scaled(features, scaling)
-        return np.where(scaled, np.maximum(thresholds, rounded), thresholds)
+        compared = np.where(scaled, np.maximum(thresholds, rounded), thresholds)
+        return np.where(divides_gaps, np.inf, compared)
 
 
 def decision_tree(source: Source, theirs: type[Any]) -> Any:

@@ -3,7 +3,7 @@
 Codes ascend as values do, and trees only compare codes: the model does not depend on which codes
 there are. The values of a stretch of codes lie in one bucket, ascending. After `fit` codes are
 ranks and buckets are full; when a new value finds no free code, the codes of its column are spread,
-with gaps between them.
+with free ones between them. All missing values, the gaps, have one code, which is not spread.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import inlined, kernel
 from erasable.core.arrays import Floats, Ints, Ints32, Words
+from erasable.tree._layout import ALL_VALUES, GAP
 
 WIDTH = 32
 """Values that a bucket holds, a power of two."""
@@ -22,7 +23,7 @@ _FULL = 5  # its logarithm
 _FILL = 20  # values in a bucket when codes are spread
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
-_CODES = 2**31 - 1
+_CODES = ALL_VALUES
 
 
 class ColumnCodes(NamedTuple):
@@ -36,10 +37,13 @@ class ColumnCodes(NamedTuple):
     starts: Ints  # (n_features + 1,); where the buckets of each column begin
     shifts: Ints  # (n_features,); code ``c`` of a column is in its bucket ``c >> shift``
     n_codes: Ints  # (n_features,); codes are less than this
+    n_gaps: Ints  # (n_features,); how many live records have no value, and the code `GAP`
 
 
 def codes_of(parts: list[tuple[Floats, Ints]]) -> ColumnCodes:
     """Make codes of the values of every column, which ascend: their ranks. Counts come with them.
+
+    There are no gaps yet.
 
     >>> codes = codes_of([(np.array([0.5, 7.0]), np.array([3, 1]))])
     >>> codes.codes[0, :2], codes.counts[0, :2], codes.n_codes
@@ -71,6 +75,7 @@ def _bare(n_buckets: list[int]) -> ColumnCodes:
         starts=starts,
         shifts=np.full(len(n_buckets), _FULL, dtype=np.int64),
         n_codes=np.zeros(len(n_buckets), dtype=np.int64),
+        n_gaps=np.zeros(len(n_buckets), dtype=np.int64),
     )
 
 
@@ -82,7 +87,7 @@ def values_of(codes: ColumnCodes, j: int) -> Floats:
 
 def lacks(codes: ColumnCodes, j: int, values: Floats) -> bool:
     """Tell whether a value is not in a column, and no code is free between its neighbours."""
-    there = _there(codes, j)
+    values, there = values[~np.isnan(values)], _there(codes, j)
     known = codes.values[there]
     ends = np.concatenate([[-1], codes.codes[there], codes.n_codes[j : j + 1]])
     at = np.searchsorted(known, values)
@@ -104,7 +109,7 @@ def _there(codes: ColumnCodes, j: int) -> tuple[Any, Any]:
 
 
 def spread(codes: ColumnCodes, columns: NDArray[np.bool_]) -> tuple[ColumnCodes, Ints32]:
-    """Give the values of some columns codes with gaps between them, and free places around them.
+    """Give the values of some columns codes with free ones between them, and places around them.
 
     All of `codes` but the codes is overwritten. Return the new codes, and for each place of the old
     ones, shape (n_buckets, WIDTH), the new code of its value.
@@ -115,6 +120,7 @@ def spread(codes: ColumnCodes, columns: NDArray[np.bool_]) -> tuple[ColumnCodes,
         used = -(-places[j][0].size // _FILL)
         n_buckets[j] = used + 2 * _margin(used)
     made, other = _bare(n_buckets.tolist()), codes.codes.copy()
+    made.n_gaps[:] = codes.n_gaps
     for j in range(columns.size):
         first, after = made.starts[j], made.starts[j + 1]
         if not columns[j]:
@@ -249,6 +255,10 @@ def take_in(
     d = codes.shifts.size
     for cell in range(start, rows.size * d):
         i, f = cell // d, cell % d
+        if np.isnan(values[i, f]):
+            codes.n_gaps[f] += 1
+            packed[rows[i], f] = np.uint64(GAP)
+            continue
         code = _insert(codes, f, values[i, f])
         if code < 0:
             return cell
@@ -261,8 +271,12 @@ def leave(codes: ColumnCodes, packed: Words, rows: Ints) -> None:
     """Overwrite rows, and the values that no record has any more."""
     for i in range(rows.size):
         for f in range(codes.shifts.size):
-            bucket, place = place_of(codes, f, np.int64(packed[rows[i], f] & _LOW))
+            code = np.int64(packed[rows[i], f] & _LOW)
             packed[rows[i], f] = 0
+            if code == GAP:
+                codes.n_gaps[f] -= 1
+                continue
+            bucket, place = place_of(codes, f, code)
             codes.counts[bucket, place] -= 1
             if codes.counts[bucket, place]:
                 continue
@@ -283,7 +297,7 @@ def recode_rows(
     """Write the codes that values have now into some rows."""
     for i in range(rows.size):
         for f in range(columns.size):
-            if columns[f]:
-                word = packed[rows[i], f]
+            word = packed[rows[i], f]
+            if columns[f] and np.int64(word & _LOW) != GAP:
                 bucket, place = place_of(codes, f, np.int64(word & _LOW))
                 packed[rows[i], f] = (word >> _32 << _32) | np.uint64(other[bucket, place])

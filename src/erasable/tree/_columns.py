@@ -26,7 +26,7 @@ from erasable.tree._codes import (
     take_in,
     values_of,
 )
-from erasable.tree._layout import HISTOGRAM
+from erasable.tree._layout import ALL_VALUES, ANY_VALUE, GAP, HISTOGRAM
 from erasable.tree._rank_kernels import rank
 
 # Second half of SipHash's key, and the first byte of what is hashed; see `erasable.core.tape`.
@@ -60,23 +60,28 @@ class TreeColumns:
         """Find the values of the live rows of a matrix."""
         n_rows, d = matrix.shape
         packed = np.zeros((n_rows, d + 1), dtype=np.uint64)
-        parts: list[tuple[Floats, Ints]] = []
+        parts: list[tuple[Floats, Ints, int]] = []
         every = live.size == n_rows
         seed = np.uint64(tape.seed)
 
-        def coded(column: Words) -> tuple[Floats, Ints]:
-            """Write hashes and codes in the place of values; return the values, and how many."""
+        def coded(column: Words) -> tuple[Floats, Ints, int]:
+            """Write hashes and codes in the place of values.
+
+            Return the values, how many records have each, and how many have none.
+            """
             own = column.view(np.float64)
-            values, counts, codes = rank(own if every else own[live])
+            values, counts, codes, n_gaps = _ranked(own if every else own[live])
             hashes = np.empty(values.size, dtype=np.uint64)
             siphash24_integers(seed, FOR_VALUES, TAG, values.view(np.uint64), hashes)
             words = (hashes >> _32 << _32) | np.arange(values.size, dtype=np.uint64)
+            if n_gaps:
+                words = np.append(words, np.uint64(GAP))
             if every:
                 words.take(codes, out=column, mode="clip")  # no code is out of range
             else:
                 column[:] = 0
                 column[live] = words[codes]
-            return values, counts
+            return values, counts, n_gaps
 
         for start in range(0, d, _TOGETHER):
             some = slice(start, min(start + _TOGETHER, d))
@@ -84,17 +89,21 @@ class TreeColumns:
             turn(matrix[:, some], columns.view(np.float64), n_jobs)
             parts.extend(in_threads(coded, columns, n_jobs))
             turn(columns.T, packed[:, some].T, n_jobs)
-        return cls(codes_of(parts), packed, tape)
+        codes = codes_of([(values, counts) for values, counts, _ in parts])
+        codes.n_gaps[:] = [n_gaps for _, _, n_gaps in parts]
+        return cls(codes, packed, tape)
 
     def codes_below(self, features: NDArray[np.int32], thresholds: Floats) -> NDArray[np.int32]:
         """Find the codes of the largest values up to thresholds, of which each has a feature.
 
-        -1 where there are none. Since `fit` no record may have come or gone.
+        -1 where there are none; `ALL_VALUES` for `ANY_VALUE`. Since `fit` no record may have come
+        or gone.
         """
         codes = np.empty(thresholds.size, dtype=np.int32)
         for j in np.unique(features).tolist():
             own, values = features == j, values_of(self.codes, j)
             codes[own] = np.searchsorted(values, thresholds[own], side="right") - 1
+        codes[thresholds == ANY_VALUE] = ALL_VALUES
         return codes
 
     def forget(self, rows: Ints) -> None:
@@ -141,6 +150,22 @@ class TreeColumns:
         for j in np.flatnonzero(found).tolist():
             found[j] = lacks(self.codes, j, values[:, j])
         return found
+
+
+def _ranked(column: Floats) -> tuple[Floats, Ints, NDArray[np.int32], int]:
+    """Rank values as `rank` does; gaps have the rank behind all values. Return how many they are.
+
+    >>> _ranked(np.array([np.nan, 7.0, 0.5]))
+    (array([0.5, 7. ]), array([1, 1]), array([2, 1, 0], dtype=int32), 1)
+    """
+    values, counts, codes = rank(column)
+    if not np.isnan(values[[0, -1]]).any():  # gaps are sorted by their bits, to either end
+        return values, counts, codes, 0
+    there = ~np.isnan(column)
+    values, counts, told = rank(column[there])
+    codes = np.full(column.size, values.size, dtype=np.int32)
+    codes[there] = told
+    return values, counts, codes, int(column.size - told.size)
 
 
 def turn(table: NDArray[Any], out: NDArray[Any], n_jobs: int | None = None) -> None:

@@ -19,6 +19,7 @@ from erasable.tree._layout import (
     CACHE,
     CAPACITY,
     COUNT,
+    GAP,
     HISTOGRAM,
     NONE,
     NOTHING,
@@ -393,10 +394,41 @@ def _next_in_line(work: TreeScratch, before: int) -> int:
 def _candidates(growing: GrowingTree, work: TreeScratch, slot: int, place: int) -> NodeCandidates:
     """Return where to put what is found of a feature: with the node, if it keeps its counts."""
     if slot < 0:
-        return NodeCandidates(work.code, work.tally, work.left)
+        return NodeCandidates(work.code, work.tally, work.left, work.gaps)
     return NodeCandidates(
-        growing.codes[slot, place], growing.counts[slot, place], growing.lefts[slot, place]
-    )
+        growing.codes[slot, place], growing.counts[slot, place], growing.lefts[slot, place],
+        growing.gaps[slot, place],
+    )  # fmt: skip
+
+
+@inlined
+def _set_gaps_aside(
+    packed: Words, m: int, rules: TreeRules, work: TreeScratch, out: NodeCandidates
+) -> Any:
+    """Put the records in `work` that have a value before those that have none, and sum these.
+
+    Return how many have a value.
+    """
+    gaps = out.gaps
+    for s in range(gaps.size):
+        gaps[s] = 0
+    told: Any = m
+    rows, y, weights, i = work.rows, work.y, work.weights, 0
+    while i < told:
+        if np.int64(packed[rows[i]] & _LOW) != GAP:
+            i += 1
+            continue
+        told -= 1
+        if rules.criterion == SQUARES:
+            gaps[0] += weights[i]
+            gaps[1] += weights[i] * y[i]
+        else:
+            gaps[y[i]] += weights[i]
+        rows[i], rows[told] = rows[told], rows[i]
+        y[i], y[told] = y[told], y[i]
+        weights[i], weights[told] = weights[told], weights[i]
+    gaps[gaps.size - 1] = m - told
+    return told
 
 
 @inlined
@@ -451,19 +483,25 @@ def _search(
             race = mix64(key ^ table.names[f]) & _LOW
             wide = by_column(table, m)
             packed = table.by_column[:, f] if wide else table.packed[:, f]
-            found, last = survey(packed, table.n_values[f], m, race, rules, work, candidates)
+            told: Any = m
+            if table.n_gaps[f]:
+                told = _set_gaps_aside(packed, m, rules, work, candidates)
+            elif slot >= 0:
+                candidates.gaps[:] = 0
+            found, last = survey(packed, table.n_values[f], told, race, rules, work, candidates)
             if slot >= 0:
                 growing.features[slot, place] = f
                 growing.found[slot, place, 0], growing.found[slot, place, 1] = found, last
                 # Few records are not drawn from: then any value that comes may be drawn.
-                growing.found[slot, place, 2] = work.drawn[found - 1] >> _32 if m > SMALL else -1
-        if found < 2:
+                growing.found[slot, place, 2] = work.drawn[found - 1] >> _32 if told > SMALL else -1
+        n_gaps = candidates.gaps[candidates.gaps.size - 1] if table.n_gaps[f] else 0
+        if found < 2 and (found == 0 or n_gaps == 0):
             constants |= _bit(f)
             continue
         varied = True
         best = pick(
-            f, table.ranks, found, last, candidates, growing.stats[node],
-            growing.nodes[node, COUNT], rules, table.class_weight, best,
+            f, table.ranks, found, last, candidates, n_gaps, growing.stats[node],
+            growing.nodes[node, COUNT], rules, table.class_weight, work.sums, best,
         )  # fmt: skip
     return m, constants, best
 
@@ -486,8 +524,8 @@ def decide(
 
     `whole` is the weight of all records of the tree; `m` records have been gathered, -1 if none
     yet. `kept` tells whether the node's slot has its counts, but for features that have -1 values
-    drawn; else they are counted, and kept if there is a slot. Return the feature and the code, -1
-    and -1 for a leaf, and the bits of the features that are now known to be constant.
+    drawn; else they are counted, and kept if there is a slot. Return the feature and the code, see
+    `Split`, -1 and -1 for a leaf, and the bits of the features that are now known to be constant.
     """
     n, total = growing.nodes[node, COUNT], growing.stats[node]
     gains = growing.gains

@@ -102,8 +102,14 @@ class DecisionTreeClassifier(_SingleTree, TreeClassifier):
     the features (x0, x1, ... where there are none), then by the value. Impurities are
     formulas of exact counts.
 
+    Missing values (NaN) are taken as in scikit-learn. Where records of a node have none in a
+    feature, each threshold is tried with these records on the right and on the left, in this order
+    in ties, and last the split that divides them from all others. In `predict`, a row without a
+    value goes where they went; where the node had none, to the child whose records weigh more, and
+    to the right one of two that weigh the same.
+
     Parameters that scikit-learn has and this has not depend on the whole tree or on all records:
-    pruning, `max_leaf_nodes`. Gaps and sparse data are refused: before a tree an encoder needs
+    pruning, `max_leaf_nodes`. Sparse data are refused: before a tree an encoder needs
     ``sparse_output=False``, and no scaler is needed. Behind one in a pipeline the tree learns from
     the values as they came, so that a deletion, which changes the scales, does not make it grow
     again.

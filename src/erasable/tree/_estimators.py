@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 
 from erasable.core._schema import (
     MOST_QUANTA,
@@ -35,7 +36,7 @@ from erasable.core.passes import storage
 from erasable.core.threads import in_threads
 from erasable.core.weighted import weight_units
 from erasable.tree._columns import TreeColumns
-from erasable.tree._flat import FlatTree, forest_hash, trees_schema
+from erasable.tree._flat import GAP_SIDES, NO_SIDES, FlatTree, forest_hash, trees_schema
 from erasable.tree._flat_kernels import importances
 from erasable.tree._forest import ArrivingRecords, Draws, Forest, ForestRecords
 from erasable.tree._grown import NO_UNITS
@@ -234,6 +235,12 @@ class TreeModel(ModelOfTrees):
 
     # -- what it is ----------------------------------------------------------------------------
 
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn that NaN is taken."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     @property
     def n_outputs_(self) -> int:
         """Number of targets, which is 1."""
@@ -288,9 +295,11 @@ class TreeModel(ModelOfTrees):
         """Yield every tree, and in which leaf of it each row is."""
         read = np.ascontiguousarray(self._read_matrix(X), dtype=np.float64)
         matrix = self._own_units(X, read)
+        has_gaps, regression = bool(np.isnan(matrix.min(initial=0.0))), self._is_regression()
 
         def leaves(flat: FlatTree) -> tuple[FlatTree, Ints]:
-            return flat, flat.find(matrix)
+            flags = flat.flags(regression=regression) if has_gaps else NO_SIDES
+            return flat, flat.find(matrix, flags)
 
         return in_threads(leaves, self._flats(), self._n_jobs)
 
@@ -299,7 +308,7 @@ MOST_WEIGHT = 255
 """Of a record in the bag of a tree."""
 
 
-def tree_schema(n_trees: int, n_features: int, weight: int, *, regression: bool) -> Fields:
+def tree_schema(n_trees: int, n_features: int, weight: int, *, regression: bool) -> FieldType:
     """Return the part for what `to_arrays` gives; the records of a tree weigh at most `weight`."""
     largest = min(weight, 2**48)
     limit = min(int(largest * 2 * MOST_QUANTA), 2**SUM_BITS)
@@ -314,8 +323,11 @@ def tree_schema(n_trees: int, n_features: int, weight: int, *, regression: bool)
         if not ((weights > 0) & (weights <= largest)).all():
             refuse(join(at, "leaves"), "a leaf without records", f"weights up to {largest}")
 
-    trees = trees_schema(FlatTree, n_features, n_trees, leaves=leaves)
-    return trees.joined(Fields({}, relations=(check,)))
+    def schema(**sides: FieldType) -> Fields:
+        trees = trees_schema(FlatTree, n_features, n_trees, leaves=leaves, **sides)
+        return trees.joined(Fields({}, relations=(check,)))
+
+    return Depending("gap_sides", schema(), schema(gap_sides=GAP_SIDES))
 
 
 class TreeClassifier(ModelOfClasses, TreeModel):
@@ -333,7 +345,7 @@ class TreeClassifier(ModelOfClasses, TreeModel):
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_features)
-            Finite numbers.
+            Finite numbers, or NaN for missing values.
 
         Returns
         -------
@@ -389,7 +401,7 @@ class TreeRegressor(RegressorMixin, TreeModel):
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_features)
-            Finite numbers.
+            Finite numbers, or NaN for missing values.
 
         Returns
         -------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, ClassVar, TypeVar
@@ -16,8 +16,8 @@ from erasable.core._schema import Array, Fields, FieldType, Sizes, join, refuse
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.digest import LeafHash, merkle_root
 from erasable.core.grid import MAX_ROWS
-from erasable.tree._flat_kernels import descend, index, list_nodes
-from erasable.tree._layout import SQUARES, TreeRules
+from erasable.tree._flat_kernels import descend, find_flags, index, list_nodes
+from erasable.tree._layout import GAPS_LEFT, SQUARES, TreeRules
 
 HASH = 32
 """Bytes of a hash."""
@@ -27,6 +27,8 @@ UNIT = 512
 _TREE, _SUBTREE = b"tree", b"unit"
 _SIZES = struct.Struct("<QQQ").pack
 _NO_FLAGS = np.empty(0, dtype=np.uint8)
+NO_SIDES = np.empty(0, dtype=np.uint8)
+"""Sides of gaps in a tree in whose nodes there are none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,8 @@ class PlainTree:
     """Arrays that have a number for each split, and their types."""
     leaf_arrays: ClassVar[dict[str, str]]
     """Arrays that have a number or a line for each leaf, and their types."""
+    optional_arrays: ClassVar[dict[str, str]] = {}
+    """Arrays that have a number for each split, or are empty where all are 0, and their types."""
 
     features: Ints32  # (n_nodes,); feature that is compared; -1 in a leaf
     thresholds: Floats  # (n_splits,); records whose value is at most this go to the left
@@ -88,9 +92,23 @@ class FlatTree(PlainTree):
     """
 
     leaf_arrays: ClassVar[dict[str, str]] = {"leaves": "int64"}
+    optional_arrays: ClassVar[dict[str, str]] = {"gap_sides": "uint8"}
 
     # (n_leaves, n_stats); weight of each class; or of all records, and their sum in quanta
     leaves: Ints
+    # (n_splits,); where gaps of the node's records go: `NO_GAPS`, `GAPS_RIGHT` or `GAPS_LEFT`.
+    # Empty where no node has any.
+    gap_sides: NDArray[np.uint8] = field(default_factory=lambda: NO_SIDES)
+
+    def flags(self, *, regression: bool) -> NDArray[np.uint8]:
+        """Return where gaps go in predictions, for `find`; see `find_flags`."""
+        weights = self.leaves[:, 0] if regression else self.leaves.sum(axis=1)
+        flags = np.empty(self.thresholds.size, dtype=np.uint8)
+        find_flags(self.features, np.ascontiguousarray(weights), self.gap_sides, flags)
+        return flags
+
+    def _sides(self, which: Any) -> NDArray[np.uint8]:
+        return told_sides(self.gap_sides[which]) if self.gap_sides.size else NO_SIDES
 
     def hash(self, rules: TreeRules) -> LeafHash:
         """Hash the tree: its subtrees of at most `UNIT` records, and what is above them."""
@@ -110,16 +128,26 @@ class FlatTree(PlainTree):
                 waiting += [(right, end), (node + 1, right)]
                 continue
             top.append(-1)
-            thresholds = self.thresholds[node - leaf : end - last]
-            subtree = FlatTree(self.features[node:end], thresholds, self.leaves[leaf:last])
+            splits = slice(node - leaf, end - last)
+            subtree = FlatTree(
+                self.features[node:end], self.thresholds[splits], self.leaves[leaf:last],
+                self._sides(splits),
+            )  # fmt: skip
             units.append(subtree.whole_hash())
         hashes = np.frombuffer(b"".join(units), dtype=np.uint8).reshape(-1, HASH)
-        return top_hash(np.array(top, dtype=np.int32), self.thresholds[above], hashes)
+        features = np.array(top, dtype=np.int32)
+        return top_hash(features, self.thresholds[above], self._sides(above), hashes)
 
     def whole_hash(self) -> bytes:
         """Hash a subtree, all at once."""
         sizes = _SIZES(self.features.size, *self.leaves.shape)
-        return hash_arrays(_SUBTREE + sizes, self.features, self.thresholds, self.leaves)
+        arrays = self.features, self.thresholds, self.leaves, self.gap_sides
+        return hash_arrays(_SUBTREE + sizes, *arrays)
+
+
+def told_sides(sides: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return sides of gaps, or none where no split has gaps."""
+    return sides if sides.any() else NO_SIDES
 
 
 def in_preorder(
@@ -154,10 +182,12 @@ def hash_arrays(start: bytes, *arrays: NDArray[Any]) -> bytes:
     return hasher.digest()
 
 
-def top_hash(features: Ints32, thresholds: Floats, units: NDArray[np.uint8]) -> LeafHash:
+def top_hash(
+    features: Ints32, thresholds: Floats, gap_sides: NDArray[np.uint8], units: NDArray[np.uint8]
+) -> LeafHash:
     """Hash a tree of which the subtrees are hashed, a line for each."""
     sizes = _SIZES(features.size, thresholds.size, units.shape[0])
-    return LeafHash(hash_arrays(_TREE + sizes, features, thresholds, units))
+    return LeafHash(hash_arrays(_TREE + sizes, features, thresholds, units, gap_sides))
 
 
 def forest_hash(trees: Sequence[LeafHash]) -> LeafHash:
@@ -175,6 +205,13 @@ def to_arrays(kind: type[_Tree], flats: Sequence[_Tree]) -> dict[str, Any]:
     if not flats:
         return {**{name: np.empty(0, dtype) for name, dtype in kinds.items()}, "n_nodes": n_nodes}
     arrays = {name: np.concatenate([getattr(flat, name) for flat in flats]) for name in kinds}
+    for name, dtype in kind.optional_arrays.items():
+        if any(getattr(flat, name).size for flat in flats):
+            arrays[name] = np.zeros(arrays["thresholds"].size, dtype=dtype)
+            ends = np.cumsum([flat.thresholds.size for flat in flats])
+            for flat, end in zip(flats, ends.tolist(), strict=True):
+                own = getattr(flat, name)
+                arrays[name][end - own.size : end] = own
     return {**arrays, "n_nodes": n_nodes}
 
 
@@ -187,9 +224,16 @@ def from_arrays(kind: type[_Tree], state: dict[str, Any]) -> list[_Tree]:
         splits, leaves = slice(split, split + size - n_leaves), slice(leaf, leaf + n_leaves)
         own = {name: state[name][splits] for name in kind.split_arrays}
         own |= {name: state[name][leaves] for name in kind.leaf_arrays}
+        for name in kind.optional_arrays.keys() & state.keys():
+            if state[name][splits].any():
+                own[name] = state[name][splits]
         flats.append(kind(features=features, **own))
         node, split, leaf = node + size, splits.stop, leaves.stop
     return flats
+
+
+GAP_SIDES = Array("uint8", (None,), least=0, most=GAPS_LEFT)
+"""Of `FlatTree`, in a file."""
 
 
 def trees_schema(
@@ -210,10 +254,14 @@ def trees_schema(
                 refuse(join(at, "features"), "nodes that are no trees", "every node in its place")
         n_leaves = int(np.count_nonzero(features < 0))
         wanted = dict.fromkeys(kind.leaf_arrays, (n_leaves, "leaves"))
-        wanted |= dict.fromkeys(kind.split_arrays, (features.size - n_leaves, "splits"))
+        split_arrays = [*kind.split_arrays, *(kind.optional_arrays.keys() & value.keys())]
+        wanted |= dict.fromkeys(split_arrays, (features.size - n_leaves, "splits"))
         for name, (n, of) in wanted.items():
             if len(value[name]) != n:
                 refuse(join(at, name), f"{len(value[name])} values", f"{n}, as {of}")
+        for name in kind.optional_arrays.keys() & value.keys():
+            if not value[name].any():
+                refuse(join(at, name), "no side", "one of gaps, or no such field")
 
     parts = {
         "features": Array("int32", (None,), least=-1, most=n_features - 1),

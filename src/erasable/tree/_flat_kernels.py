@@ -3,10 +3,12 @@
 Two trees that split alike are equal arrays, wherever their nodes lie in memory. `features` has a
 number for every node, -1 for a leaf; `thresholds` one for every split and `leaves` a line for every
 leaf, in the same order. Records with values up to the threshold go left; it lies in the middle
-between two values of the node's records.
+between two values of the node's records, or is `ANY_VALUE` where only gaps go to the right.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +18,20 @@ from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.tree._codes import ColumnCodes, place_of
 from erasable.tree._decide_kernels import gather
 from erasable.tree._layout import (
+    ALL_VALUES,
+    ANY_VALUE,
     CACHE,
     CAPACITY,
     CODE,
     COUNT,
     DIRTY,
     FEATURE,
+    GAP,
+    GAP_SIDE,
+    GAPS_LEFT,
     LEFT,
     NEXT,
+    NO_GAPS,
     SQUARES,
     START,
     GrowingTree,
@@ -34,11 +42,15 @@ from erasable.tree._layout import (
 from erasable.tree._score_kernels import gain_of, score_of
 from erasable.tree._slot_kernels import part, take_pair
 
+_LOW = np.uint64(0xFFFFFFFF)
+
 
 @subroutine
 def _threshold(nodes: Ints32, known: ColumnCodes, node: int) -> float:
     """Return the middle between the values next to a split; the lower one if there is none."""
     f = np.int64(nodes[node, FEATURE])
+    if nodes[node, CODE] == ALL_VALUES:
+        return ANY_VALUE
     low = known.values[place_of(known, f, np.int64(nodes[node, CODE]))]
     high = known.values[place_of(known, f, np.int64(nodes[node, NEXT]))]
     middle = low / 2.0 + high / 2.0
@@ -116,6 +128,16 @@ def index(features: Ints32, rights: Ints32, places: Ints32) -> None:
                 rights[open_[waiting]] = i + 1
 
 
+@subroutine
+def _have_gaps(table: TreeRecords, work: TreeScratch, m: int, f: int) -> bool:
+    """Tell whether any of the `m` records in `work` has a gap in a feature."""
+    if table.n_gaps[f]:
+        for k in range(m):
+            if np.int64(table.packed[work.rows[k], f] & _LOW) == GAP:
+                return True
+    return False
+
+
 @kernel
 def restore(
     growing: GrowingTree,
@@ -126,11 +148,13 @@ def restore(
     features: Ints32,
     thresholds: Floats,
     codes: Ints32,
+    gap_sides: NDArray[np.uint8],
     leaves: Ints,
 ) -> bool:
     """Lay a tree out again over its rows; false if it is not a tree of these.
 
-    `codes` are those of the largest values that the thresholds let pass.
+    `codes` are those of the largest values that the thresholds let pass. `gap_sides` are empty
+    where there are none.
     """
     nodes, stats = growing.nodes, growing.stats
     work.stack[0], waiting, splits, ends = 0, 1, 0, 0
@@ -149,6 +173,7 @@ def restore(
         nodes[node, COUNT], nodes[node, CACHE], nodes[node, DIRTY] = m, -1, 1
         f = features[i]
         nodes[node, : LEFT + 1] = -1
+        nodes[node, GAP_SIDE] = NO_GAPS
         if f < 0:
             if ends == leaves.shape[0] or not np.array_equal(stats[node], leaves[ends]):
                 return False
@@ -156,8 +181,14 @@ def restore(
             continue
         if f >= table.names.size or splits == codes.size:
             return False
-        to_left = part(growing, table, work, node, f, codes[splits])
+        side: Any = np.int64(gap_sides[splits]) if gap_sides.size else NO_GAPS
+        if _have_gaps(table, work, m, f) != (side != NO_GAPS):
+            return False
+        to_left = part(growing, table, work, node, f, codes[splits], side)
         if to_left == 0 or to_left == m:
+            return False
+        only_gaps = nodes[node, CODE] < 0 or nodes[node, NEXT] > ALL_VALUES
+        if only_gaps and nodes[node, CODE] != ALL_VALUES:
             return False
         if _threshold(nodes, known, node) != thresholds[splits]:
             return False
@@ -195,6 +226,32 @@ def descend(
                     left = x == thresholds[place]
             node = node + 1 if left else rights[node]
         out[i] = places[node]
+
+
+@kernel
+def find_flags(
+    features: Ints32, weights: Ints, gap_sides: NDArray[np.uint8], flags: NDArray[np.uint8]
+) -> None:
+    """Write the flags of a tree's splits, of which gaps go where those of its records went.
+
+    Where none of them had one, they go to the child whose records weigh more, and to the right one
+    of two that weigh the same. `weights` are those of the leaves.
+    """
+    totals = np.empty(weights.size + 1, dtype=np.int64)
+    waiting, ends, splits = 0, weights.size, flags.size
+    for i in range(features.size - 1, -1, -1):
+        if features[i] < 0:
+            ends -= 1
+            totals[waiting] = weights[ends]
+            waiting += 1
+        else:
+            splits -= 1
+            side = np.int64(gap_sides[splits]) if gap_sides.size else NO_GAPS
+            left, right = totals[waiting - 1], totals[waiting - 2]
+            goes_left = side == GAPS_LEFT or (side == NO_GAPS and left > right)
+            flags[splits] = NAN_LEFT if goes_left else np.uint8(0)
+            totals[waiting - 2] = left + right
+            waiting -= 1
 
 
 @kernel

@@ -190,8 +190,9 @@ class Forest:
             own = padded(own, targets.size)
             own[rows] = units
         self.table = self.table._replace(
-            packed=packed, y=targets, n_values=self.columns.codes.n_codes, units=own
-        )
+            packed=packed, y=targets, n_values=self.columns.codes.n_codes,
+            n_gaps=self.columns.codes.n_gaps, units=own,
+        )  # fmt: skip
 
     def forget(self, rows: Ints) -> None:
         """Overwrite what is left of rows in the tables."""
@@ -235,6 +236,6 @@ def table_of(
     if several:
         turn(columns.packed, by_column.T, n_jobs)
     return TreeRecords(
-        columns.packed, columns.codes.n_codes, draws.names, draws.ranks, targets, class_weight,
-        by_column, units,
+        columns.packed, columns.codes.n_codes, columns.codes.n_gaps, draws.names, draws.ranks,
+        targets, class_weight, by_column, units,
     )  # fmt: skip

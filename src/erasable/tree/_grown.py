@@ -14,7 +14,7 @@ from erasable.core.digest import LeafHash
 from erasable.core.persistent import Persistent
 from erasable.tree._codes import ColumnCodes
 from erasable.tree._columns import TreeColumns
-from erasable.tree._flat import HASH, FlatTree, hashed_weight, in_preorder, top_hash
+from erasable.tree._flat import HASH, FlatTree, hashed_weight, in_preorder, told_sides, top_hash
 from erasable.tree._flat_kernels import find_thresholds, restore
 from erasable.tree._layout import (
     BUSY,
@@ -23,6 +23,7 @@ from erasable.tree._layout import (
     COUNT,
     DIRTY,
     FREE,
+    GAP_SIDE,
     KEPT_ABOVE,
     KEPT_BYTES,
     LEFT,
@@ -119,6 +120,7 @@ def bare(bag: Bag, rules: TreeRules, n_stats: int) -> GrowingTree:
         codes=np.zeros((kept, q, s), dtype=np.int32),
         counts=np.zeros((kept, q, s, 2), dtype=np.int32),
         lefts=np.zeros((kept, q, s, n_stats), dtype=np.int64),
+        gaps=np.zeros((kept, q, n_stats + 1), dtype=np.int64),
         free_kept=np.zeros(kept, dtype=np.int32),
     )
     growing.counters[USED], growing.counters[UPTO] = 1, upto
@@ -149,7 +151,7 @@ def with_slots(growing: GrowingTree, slots: int) -> GrowingTree:
 
 def with_kept(growing: GrowingTree, kept: int) -> GrowingTree:
     """Copy a tree into arrays with another number of slots for counts that are kept."""
-    names = ("features", "found", "codes", "counts", "lefts", "free_kept")
+    names = ("features", "found", "codes", "counts", "lefts", "gaps", "free_kept")
     busy = int(growing.counters[BUSY])
     return growing._replace(
         **{name: _resized(getattr(growing, name), kept, busy) for name in names}
@@ -254,7 +256,7 @@ class UpdatableTree(Persistent):
         codes = columns.codes_below(flat.features[flat.features >= 0], flat.thresholds)
         if not restore(
             self.growing, table, rules, work, columns.codes, flat.features, flat.thresholds, codes,
-            flat.leaves,
+            flat.gap_sides, flat.leaves,
         ):  # fmt: skip
             return False
         self._resize_arrays()
@@ -352,6 +354,7 @@ class UpdatableTree(Persistent):
         self.growing = growing._replace(
             stats=np.ascontiguousarray(growing.stats[:, kept]),
             lefts=np.ascontiguousarray(growing.lefts[..., kept]),
+            gaps=np.ascontiguousarray(growing.gaps[..., np.append(kept, True)]),
         )
         self._flat = self._hash = None
         self._units = _NO_UNITS
@@ -383,7 +386,9 @@ class UpdatableTree(Persistent):
             changed = nodes[units, DIRTY] > 0
             self._units = self._hashed(units, changed, columns)
             nodes[units[changed], DIRTY] = 0  # only now: their hashes are kept
-            self._hash = top_hash(top, self._thresholds(splits, columns), self._units.hashes)
+            self._hash = top_hash(
+                top, self._thresholds(splits, columns), self._sides(splits), self._units.hashes
+            )
         return self._hash
 
     def _hashed(self, nodes: Ints, changed: NDArray[np.bool_], columns: TreeColumns) -> Units:
@@ -415,7 +420,13 @@ class UpdatableTree(Persistent):
         growing = self.growing
         most = min(2 * int(growing.nodes[node, COUNT]), int(growing.counters[USED]))
         features, splits, ends = in_preorder(growing.nodes, growing.stats, most, node)
-        return FlatTree(features, self._thresholds(splits, columns), growing.stats[ends])
+        return FlatTree(
+            features, self._thresholds(splits, columns), growing.stats[ends], self._sides(splits)
+        )
+
+    def _sides(self, slots: Ints) -> NDArray[np.uint8]:
+        """Return the sides of gaps in some nodes."""
+        return told_sides(self.growing.nodes[slots, GAP_SIDE].astype(np.uint8))
 
     def _thresholds(self, slots: Ints, columns: TreeColumns) -> Floats:
         """Return the thresholds of some nodes."""

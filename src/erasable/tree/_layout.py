@@ -14,17 +14,34 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Floats, Ints, Ints32, Words
 
 Split: TypeAlias = tuple[Any, Any, Any]
-"""Feature, code and score; the feature is -1 for none."""
+"""Feature, code and score; the feature is -1 for none.
+
+The side of gaps is in the upper 32 bits of the code.
+"""
 
 # Columns of `GrowingTree.nodes`.
-FEATURE, CODE, NEXT, LEFT, START, CAPACITY, COUNT, CACHE, DIRTY = range(9)
-N_FIELDS = 9
+FEATURE, CODE, NEXT, LEFT, START, CAPACITY, COUNT, CACHE, DIRTY, GAP_SIDE = range(10)
+N_FIELDS = 10
 
 # Places in `GrowingTree.counters`: node slots used, pairs of them that are free again, slots of the
 # cache used, and free again, and how many nodes wanted one in vain;
 # and up to how many records a node wants none.
 USED, FREE, BUSY, FREE_BUSY, WANTED, UPTO = range(6)
 N_COUNTERS = 6
+
+GAP = 2**31 - 2
+"""Code of a missing value, larger than all others."""
+ALL_VALUES = 2**31 - 3
+"""Code that no value is above: of a split that divides the gaps from all values."""
+ANY_VALUE = 1.7976931348623157e308
+"""Threshold of such a split: the largest number."""
+NO_GAPS, GAPS_RIGHT, GAPS_LEFT = range(3)
+"""Sides of gaps in a split; the first where none of the node's records has one in its feature.
+
+The last is by how much the code of a gap is moved on a circle to come before all others.
+"""
+CIRCLE = 2**31 - 1
+"""Bits of a place on this circle."""
 
 GINI, ENTROPY, SQUARES = range(3)
 """Criteria; the last is a regression's."""
@@ -77,6 +94,9 @@ class NodeCandidates(NamedTuple):
     codes: Ints32  # (sample,); codes of the values drawn, ascending
     counts: Ints32  # (sample, 2); how many records have each value, and how many at most it
     lefts: Ints  # (sample, n_stats); stats of the latter
+    # (n_stats + 1,); stats of the records without a value, and how many there are; anything where
+    # the feature has no gaps
+    gaps: Ints
 
 
 class TreeRecords(NamedTuple):
@@ -88,6 +108,7 @@ class TreeRecords(NamedTuple):
     # before.
     packed: Words
     n_values: Ints  # (n_features,); codes are less than this
+    n_gaps: Ints  # (n_features,); live records without a value
     names: Words  # (n_features,); keys of the features' names
     # (n_features,); places of the features among their sorted names, by which ties are broken
     ranks: Ints
@@ -107,10 +128,10 @@ class GrowingTree(NamedTuple):
     Large nodes keep the split candidates they have drawn, too. Values are in `TreeRecords`.
     """
 
-    # (n_slots, 9); feature (-1 in a leaf), code of the largest value that goes to the left, and of
+    # (n_slots, 10); feature (-1 in a leaf), code of the largest value that goes to the left, and of
     # the smallest that goes to the right; slot of the left child, the right one has the next; where
     # the node's rows start, and how many places they have; how many there are; slot in the cache,
-    # or -1; whether it has changed since it was last hashed
+    # or -1; whether it has changed since it was last hashed; side of gaps
     nodes: Ints32
     stats: Ints  # (n_slots, n_stats); weight of each class; or of all records, and their sum
     # (n_slots,); of leaves that gain too little by a split: how much. Empty where all gains are
@@ -131,6 +152,7 @@ class GrowingTree(NamedTuple):
     # (n_kept, max_features, sample, 2); how many records have each value, and how many at most it
     counts: Ints32
     lefts: Ints  # (n_kept, max_features, sample, n_stats); stats of the latter
+    gaps: Ints  # (n_kept, max_features, n_stats + 1); see `NodeCandidates`
     free_kept: Ints32  # free indices of these arrays
 
 
@@ -156,10 +178,13 @@ class TreeScratch(NamedTuple):
     sizes: Ints  # (HISTOGRAM,)
     heads: Words  # (HISTOGRAM,)
     drawn: Words  # (sample,); values drawn so far, ascending by priority
-    # code, tally, left: as `codes`, `counts` and `lefts` of `GrowingTree`, for one feature
+    # code, tally, left, gaps: as `codes`, `counts`, `lefts` and `gaps` of `GrowingTree`, for one
+    # feature
     code: Ints32  # (sample,)
     tally: Ints32  # (sample, 2)
     left: Ints  # (sample, n_stats)
+    gaps: Ints  # (n_stats + 1,)
+    sums: Ints  # (n_stats,); stats of what a candidate sends to the left
     sorted: Words  # (SMALL,); codes of few records, and which of these have them
     races: Words  # (n_features,)
     order: Ints  # (n_features,); the features by their draws
@@ -194,6 +219,8 @@ def work_for(n_rows: int, n_features: int, n_stats: int, sample: int) -> TreeScr
         code=np.empty(sample, dtype=np.int32),
         tally=np.empty((sample, 2), dtype=np.int32),
         left=np.empty((sample, n_stats), dtype=np.int64),
+        gaps=np.zeros(n_stats + 1, dtype=np.int64),
+        sums=np.empty(n_stats, dtype=np.int64),
         sorted=np.empty(SMALL, dtype=np.uint64),
         races=np.empty(n_features, dtype=np.uint64),
         order=np.empty(n_features, dtype=np.int64),

@@ -14,10 +14,12 @@ import numpy as np
 from erasable.core._jit import borrowing, inlined, kernel
 from erasable.core.arrays import Floats, Ints, Matrix, Words
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key, mix32, mix64
-from erasable.tree._layout import SQUARES, NodeCandidates, TreeRules
+from erasable.tree._layout import GAPS_LEFT, SQUARES, NodeCandidates, TreeRules
 from erasable.tree._score_kernels import pick
 
 _LOW = np.uint64(0xFFFFFFFF)
+NO_HASH = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""In the place of the hash of a missing value; those of values have 32 bits."""
 
 
 class Top(NamedTuple):
@@ -26,6 +28,7 @@ class Top(NamedTuple):
     roots: Ints  # (n_trees,)
     features: Ints  # (n_nodes,); -1 where there is no split
     values: Floats  # (n_nodes,); records whose value is at most this go to the left
+    gap_sides: Ints  # (n_nodes,); where records without a value go
     # lefts, rights: (n_nodes,)
     lefts: Ints
     rights: Ints
@@ -39,6 +42,7 @@ class Drawn(NamedTuple):
     priorities: Words  # (n_open, n_looked, sample); ascending
     values: Floats  # (n_open, n_looked, sample)
     extremes: Ints  # (n_open, 2); least and largest target
+    n_gaps: Ints  # (n_open, n_looked); how many records have no value
 
 
 class LevelCounts(NamedTuple):
@@ -51,6 +55,8 @@ class LevelCounts(NamedTuple):
     # (n_open, n_looked, sample + 1); least of the others' values; infinity where there are none
     lows: Floats
     n_lows: Ints  # (n_open, n_looked, sample + 1); how many have that one
+    # (n_open, n_looked, n_stats + 1); stats of the records without a value, and how many there are
+    gaps: Ints
 
 
 @kernel
@@ -76,7 +82,8 @@ def locate(matrix: Matrix, rows: Ints, weights: Ints, top: Top, tree: int, slots
         node = top.roots[tree]
         while top.features[node] >= 0:
             x = np.float64(matrix[rows[i], top.features[node]])
-            node = top.lefts[node] if x <= top.values[node] else top.rights[node]
+            left = x <= top.values[node] or (np.isnan(x) and top.gap_sides[node] == GAPS_LEFT)
+            node = top.lefts[node] if left else top.rights[node]
         slots[i] = top.slots[node]
 
 
@@ -128,6 +135,9 @@ def draw(
             f = features[o, k]
             if f < 0:
                 continue
+            if hashes[f, i] == NO_HASH:
+                out.n_gaps[o, k] += 1
+                continue
             priority = mix32(hashes[f, i] ^ (races[o, k] & _LOW))
             found = out.found[o, k]
             if found < sample or priority <= out.priorities[o, k, found - 1]:
@@ -144,6 +154,7 @@ def join_draws(one: Drawn, other: Drawn) -> None:
         one.extremes[o, 0] = min(one.extremes[o, 0], other.extremes[o, 0])
         one.extremes[o, 1] = max(one.extremes[o, 1], other.extremes[o, 1])
         for k in range(one.found.shape[1]):
+            one.n_gaps[o, k] += other.n_gaps[o, k]
             for j in range(other.found[o, k]):
                 one.found[o, k] = _put(
                     one.priorities[o, k], one.values[o, k], one.found[o, k],
@@ -187,6 +198,15 @@ def count(
             if f < 0:
                 continue
             x = np.float64(matrix[rows[i], f])
+            if np.isnan(x):
+                gaps = out.gaps[o, k]
+                gaps[gaps.size - 1] += 1
+                if squares:
+                    gaps[0] += weight
+                    gaps[1] += weight * y[i]
+                else:
+                    gaps[y[i]] += weight
+                continue
             j = _n_below(values[o, k], found[o, k], x)
             out.counts[o, k, j] += 1
             if squares:
@@ -213,20 +233,24 @@ def choose(
     ranks: Ints,
     rules: TreeRules,
     class_weight: Floats,
+    sums: Ints,
     out: Ints,
 ) -> float:
     """Find the best split of a node; write the places of its feature and value, -1 for none.
 
     None of `features` is constant. `lasts` are the places of the values drawn last; the codes of
-    `candidates` are places. Return the score.
+    `candidates` are places. `sums`, of shape (n_stats,), is overwritten. The side of gaps is
+    written behind the places. Return the score.
     """
     best: Any = (np.int64(-1), np.int64(-1), -np.inf)
     for k in range(features.size):
-        own = NodeCandidates(candidates.codes[k], candidates.counts[k], candidates.lefts[k])
+        gaps = candidates.gaps[k]
+        own = NodeCandidates(candidates.codes[k], candidates.counts[k], candidates.lefts[k], gaps)
         best = pick(
-            features[k], ranks, found[k], lasts[k], own, total, n, rules, class_weight, best
-        )
-    out[0], out[1] = -1, best[1]
+            features[k], ranks, found[k], lasts[k], own, gaps[gaps.size - 1], total, n, rules,
+            class_weight, sums, best,
+        )  # fmt: skip
+    out[0], out[1], out[2] = -1, best[1] & np.int64(_LOW), best[1] >> 32
     for k in range(features.size):
         if features[k] == best[0]:
             out[0] = k

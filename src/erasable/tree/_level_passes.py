@@ -81,6 +81,7 @@ class Sent(NamedTuple):
 class Sending(Pass[_Found]):
     """Base of passes that are sent something of each record."""
 
+    takes_gaps = True
     _sent: Sent
 
     def row_arrays(self) -> list[RowArray]:
@@ -117,7 +118,9 @@ def hashes_of(seed: int, values: Matrix) -> Words:
     words = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
     hashes = np.empty(words.size, dtype=np.uint64)
     siphash24_integers(np.uint64(seed), FOR_VALUES, TAG, words, hashes)
-    return hashes >> _32
+    hashes >>= _32
+    hashes[np.isnan(values)] = kernels.NO_HASH
+    return hashes
 
 
 class Drawing(Sending[Drawn]):
@@ -132,6 +135,7 @@ class Drawing(Sending[Drawn]):
         drawn = Drawn(
             np.zeros(shape[:2], dtype=np.int64), np.zeros(shape, dtype=np.uint64), np.zeros(shape),
             np.tile(np.array([_LAST.max, _LAST.min], dtype=np.int64), (shape[0], 1)),
+            np.zeros(shape[:2], dtype=np.int64),
         )  # fmt: skip
         rows = block.positions
         y, keys, units = self._sent.of_block(block)
@@ -175,6 +179,7 @@ class Counting(Sending[LevelCounts]):
             np.zeros(shape, dtype=np.int64), np.zeros((*shape, self._n_stats), dtype=np.int64),
             np.zeros(shape, dtype=np.int64), np.full(shape, np.inf),
             np.zeros(shape, dtype=np.int64),
+            np.zeros((n_open, n_looked, self._n_stats + 1), dtype=np.int64),
         )  # fmt: skip
         rows = block.positions
         y, keys, units = self._sent.of_block(block)
@@ -191,8 +196,9 @@ class Counting(Sending[LevelCounts]):
         lows = np.minimum(one.lows, other.lows)
         n_lows = one.n_lows * (one.lows == lows) + other.n_lows * (other.lows == lows)
         return LevelCounts(
-            one.counts + other.counts, one.stats + other.stats, one.owns + other.owns, lows, n_lows
-        )
+            one.counts + other.counts, one.stats + other.stats, one.owns + other.owns, lows,
+            n_lows, one.gaps + other.gaps,
+        )  # fmt: skip
 
 
 Rows = list[tuple[Ints, Matrix]]

@@ -1,6 +1,7 @@
 """Ranks of the values of a column, by a radix sort.
 
-It sorts bits, and equal numbers must have equal bits: records have neither -0.0 nor NaN here.
+It sorts bits, and equal numbers must have equal bits: records have no -0.0 here, and NaN is
+sorted by its bits.
 """
 
 from __future__ import annotations

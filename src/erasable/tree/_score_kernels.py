@@ -7,12 +7,23 @@ classes, or the weight of all records and their sum in quanta.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from erasable.core._jit import borrowing, inlined
 from erasable.core._tape_kernels import log
 from erasable.core.arrays import Floats, Ints
-from erasable.tree._layout import ENTROPY, SQUARES, NodeCandidates, Split, TreeRules
+from erasable.tree._layout import (
+    ALL_VALUES,
+    ENTROPY,
+    GAPS_LEFT,
+    GAPS_RIGHT,
+    SQUARES,
+    NodeCandidates,
+    Split,
+    TreeRules,
+)
 
 _PER_BIT = 1.4426950408889634  # 1 / ln 2
 
@@ -115,7 +126,20 @@ def is_pure(total: Ints) -> bool:
 
 
 @inlined
-def pick(
+def _better(feature: int, code: Any, score: float, ranks: Ints, best: Split) -> Split:
+    """Return the better of the best split so far and another, that of a feature."""
+    old, _, old_score = best
+    better = score > old_score
+    if score == old_score and old >= 0:
+        # Codes ascend, so that among equals of one feature the first is the smallest.
+        better = feature != old and ranks[feature] < ranks[old]
+    if better or old < 0:
+        return np.int64(feature), np.int64(code), score
+    return best
+
+
+@inlined
+def _pick_among_gaps(
     feature: int,
     ranks: Ints,
     found: int,
@@ -125,15 +149,64 @@ def pick(
     n: int,
     rules: TreeRules,
     weights: Floats,
+    sums: Ints,
     best: Split,
 ) -> Split:
-    """Return the better of the best split so far (feature, code, score), and a feature's best.
+    """See `pick`."""
+    code, count, left, gaps = candidates
+    n_gaps = gaps[gaps.size - 1]
+    n_told = n - n_gaps
+    full = found == rules.sample and count[found - 1, 1] < n_told
+    for t in range(2 * found + 1):
+        j, side = t >> 1, GAPS_LEFT if t & 1 else GAPS_RIGHT
+        c: Any = ALL_VALUES
+        to_left: Any = n_told
+        if j < found:
+            c, to_left = np.int64(code[j]), np.int64(count[j, 1])
+            if to_left == n_told or (full and c == last):
+                continue
+            for s in range(sums.size):
+                sums[s] = left[j, s] + (gaps[s] if side == GAPS_LEFT else 0)
+        else:
+            for s in range(sums.size):
+                sums[s] = total[s] - gaps[s]
+        if side == GAPS_LEFT:
+            to_left += n_gaps
+        if to_left < rules.min_leaf or n - to_left < rules.min_leaf:
+            continue
+        score = score_of(sums, total, rules, weights)
+        best = _better(feature, c | side << 32, score, ranks, best)
+    return best
+
+
+@inlined
+def pick(
+    feature: int,
+    ranks: Ints,
+    found: int,
+    last: int,
+    candidates: NodeCandidates,
+    n_gaps: int,
+    total: Ints,
+    n: int,
+    rules: TreeRules,
+    weights: Floats,
+    sums: Ints,
+    best: Split,
+) -> Split:
+    """Return the better of the best split so far and a feature's best.
 
     `found` values of the feature were drawn, the one with the code `last` after all others. The
     node's largest value is no threshold, as nothing would go to the right of it; nor is the last
-    one of a full draw, which stands in for it.
+    one of a full draw, which stands in for it. Where records have gaps, these go to the right of
+    each threshold, then to the left; and last all values are divided from the gaps. `n_gaps` is how
+    many have one, and `sums` is overwritten.
     """
     code, count, left = candidates.codes, candidates.counts, candidates.lefts
+    if n_gaps:
+        return _pick_among_gaps(
+            feature, ranks, found, last, candidates, total, n, rules, weights, sums, best
+        )
     full = found == rules.sample and count[found - 1, 1] < n
     for j in range(found):
         to_left = count[j, 1]
@@ -142,11 +215,5 @@ def pick(
         if full and code[j] == last:
             continue
         score = score_of(left[j], total, rules, weights)
-        old, _, old_score = best
-        better = score > old_score
-        if score == old_score and old >= 0:
-            # Ints32 ascend, so that among equals of one feature the first is the smallest.
-            better = feature != old and ranks[feature] < ranks[old]
-        if better or old < 0:
-            best = (np.int64(feature), np.int64(code[j]), score)
+        best = _better(feature, code[j], score, ranks, best)
     return best

@@ -11,18 +11,23 @@ import numpy as np
 
 from erasable.core._jit import inlined
 from erasable.tree._layout import (
+    ALL_VALUES,
     BUSY,
     CACHE,
     CAPACITY,
+    CIRCLE,
     CODE,
     COUNT,
     DIRTY,
     FEATURE,
     FREE,
     FREE_BUSY,
+    GAP_SIDE,
+    GAPS_LEFT,
     LEFT,
     NEXT,
     NO_DEPTH,
+    NO_GAPS,
     NONE,
     ROW_BITS,
     START,
@@ -59,8 +64,9 @@ def weigh(table: TreeRecords, entry: Any) -> Any:
 @inlined
 def goes_left(growing: GrowingTree, table: TreeRecords, node: int, row: Any) -> bool:
     """Tell to which side of a node's split a row goes."""
-    word = table.packed[row, growing.nodes[node, FEATURE]]
-    return bool(np.int64(word & _LOW) <= growing.nodes[node, CODE])
+    code = np.int64(table.packed[row, growing.nodes[node, FEATURE]] & _LOW)
+    moved = growing.nodes[node, GAP_SIDE] & GAPS_LEFT
+    return bool((code + moved) & CIRCLE <= growing.nodes[node, CODE] + moved)
 
 
 @inlined
@@ -99,6 +105,7 @@ def drop_kept(growing: GrowingTree, node: int) -> None:
     growing.codes[slot] = 0
     growing.counts[slot] = 0
     growing.lefts[slot] = 0
+    growing.gaps[slot] = 0
     growing.free_kept[growing.counters[FREE_BUSY]] = slot
     growing.counters[FREE_BUSY] += 1
     growing.nodes[node, CACHE] = -1
@@ -135,17 +142,25 @@ def clear(growing: GrowingTree, work: TreeScratch, node: int) -> None:
         growing.free[growing.counters[FREE]] = pair
         growing.counters[FREE] += 1
     growing.nodes[node, : LEFT + 1] = -1
+    growing.nodes[node, GAP_SIDE] = NO_GAPS
     growing.nodes[node, DIRTY] = 1
 
 
 @inlined
 def part(
-    growing: GrowingTree, table: TreeRecords, work: TreeScratch, node: int, feature: int, code: int
+    growing: GrowingTree,
+    table: TreeRecords,
+    work: TreeScratch,
+    node: int,
+    feature: int,
+    code: int,
+    side: int,
 ) -> int:
     """Put the rows that go to the left before those that go to the right; count the former.
 
     Both stay in their order, so that reading them is reading forwards. The node gets the feature,
-    and the codes of the largest value on the left and of the smallest on the right.
+    the side of gaps, and the codes of the largest value on the left and of the smallest on the
+    right.
     """
     start, capacity = growing.nodes[node, START], growing.nodes[node, CAPACITY]
     rows = growing.rows
@@ -154,12 +169,13 @@ def part(
     to_left, to_right = 0, 0
     highest: Any = -1
     lowest: Any = NO_DEPTH
+    moved = side & GAPS_LEFT  # by which the codes are moved, see there
     for i in range(start, start + capacity):
         entry = rows[i]
         if np.int64(entry) == NONE:
             continue
-        c = np.int64(packed[np.int64(entry) & _ROW] & _LOW)
-        if c <= code:
+        c = (np.int64(packed[np.int64(entry) & _ROW] & _LOW) + moved) & CIRCLE
+        if c <= code + moved:
             rows[start + to_left] = entry
             to_left += 1
             highest = max(highest, c)
@@ -167,8 +183,9 @@ def part(
             work.side[to_right] = entry
             to_right += 1
             lowest = min(lowest, c)
-    growing.nodes[node, FEATURE], growing.nodes[node, CODE] = feature, highest
-    growing.nodes[node, NEXT] = lowest
+    growing.nodes[node, FEATURE], growing.nodes[node, GAP_SIDE] = feature, side
+    growing.nodes[node, CODE] = highest - moved if code < ALL_VALUES else code
+    growing.nodes[node, NEXT] = lowest - moved
     for i in range(to_right):
         rows[start + to_left + i] = work.side[i]
     for i in range(start + to_left + to_right, start + capacity):

@@ -8,7 +8,7 @@ records in memory grows it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -25,7 +25,7 @@ from erasable.tree._columns import TreeColumns
 from erasable.tree._flat import FlatTree, forest_hash
 from erasable.tree._forest import ArrivingRecords, Draws, ForestRecords, table_of
 from erasable.tree._grown import Bag, PerThread, UpdatableTree, bag_of, bag_rows, moved
-from erasable.tree._layout import NOTHING, TreeRules
+from erasable.tree._layout import GAPS_LEFT, GAPS_RIGHT, NO_GAPS, NOTHING, TreeRules
 from erasable.tree._level_kernels import Drawn, LevelCounts, is_regression
 from erasable.tree._level_passes import (
     Counting,
@@ -143,9 +143,12 @@ class _Some(NamedTuple):
     y: Ints
     weights: Ints
 
-    def divided(self, feature: int, value: float) -> tuple[_Some, _Some]:
+    def divided(self, feature: int, value: float, gap_side: int) -> tuple[_Some, _Some]:
         """Return those that go to the left of a split, and those that go to the right."""
-        left = self.matrix[:, feature].astype(np.float64) <= value
+        column = self.matrix[:, feature].astype(np.float64)
+        left = column <= value
+        if gap_side == GAPS_LEFT:
+            left |= np.isnan(column)
         return self.chosen(left), self.chosen(~left)
 
     def chosen(self, which: Flags) -> _Some:
@@ -243,9 +246,11 @@ class StoredForest:
         nodes, left = self._nodes_of(open_), []
         drawn = run(Drawing(self._records, self._sent(), nodes), self._matrix, live, n_jobs=n_jobs)
         features, regression = nodes.features, is_regression(self.rules)
-        for slot, k in np.argwhere(drawn.found == 1).tolist():
-            open_[slot][1].still[int(features[slot, k])] = float(drawn.values[slot, k, 0])
-        features[drawn.found < 2] = -1
+        constant = (drawn.found == 0) | ((drawn.found == 1) & (drawn.n_gaps == 0))
+        for slot, k in np.argwhere(constant & (features >= 0)).tolist():
+            value = float(drawn.values[slot, k, 0]) if drawn.found[slot, k] else float("nan")
+            open_[slot][1].still[int(features[slot, k])] = value
+        features[constant] = -1
         for slot, (_, node) in enumerate(open_):
             if regression and drawn.extremes[slot, 0] == drawn.extremes[slot, 1]:
                 features[slot] = -1  # a leaf
@@ -265,7 +270,7 @@ class StoredForest:
         )  # fmt: skip
         drawn = Drawn(
             drawn.found[varied], drawn.priorities[varied], drawn.values[varied],
-            drawn.extremes[varied],
+            drawn.extremes[varied], drawn.n_gaps[varied],
         )  # fmt: skip
         values, lasts = _in_order(drawn)
         counting = Counting(self._records, self._sent(), nodes, drawn.found, values, self._n_stats)
@@ -396,11 +401,13 @@ class StoredForest:
                 + self._total(come.rows, come.weights)
                 - self._total(gone.rows, gone.weights)
             )
+            before = node.split.gap_side
             if not self._stands(tree, node, come, gone):
                 node.open()
                 found.append((tree, node))
             elif node.children:
-                sides = (each.divided(node.feature, node.value) for each in (come, gone))
+                # Those that go are where gaps went before.
+                sides = (each.divided(node.feature, node.value, before) for each in (come, gone))
                 for child, (more, less) in zip(
                     node.children, zip(*sides, strict=True), strict=True
                 ):
@@ -427,6 +434,12 @@ class StoredForest:
         best = self._decided(tree, node)
         if (best.place, best.j) != (node.split.place, node.split.j):
             return False
+        # Where there are no gaps any more, none is on the wrong side; the first that came is on
+        # the right.
+        side, before = best.gap_side, node.split.gap_side
+        if side not in (before, NO_GAPS) and (before, side) != (NO_GAPS, GAPS_RIGHT):
+            return False
+        node.split = replace(node.split, gap_side=side)
         # Where no split gains anything, all targets may be equal now.
         if squares and best.score <= NOTHING * float(node.total[0]):
             return False
@@ -436,13 +449,16 @@ class StoredForest:
         """Tell whether a node with these records, too, draws what it has drawn."""
         candidates, names = node.candidates, self._records.draws.names
         assert candidates is not None
-        if any((matrix[:, f] != value).any() for f, value in node.still.items()):
-            return False
+        for f, value in node.still.items():
+            column = matrix[:, f].astype(np.float64)
+            if not np.array_equal(column, np.full_like(column, value), equal_nan=True):
+                return False
         races = np.empty_like(names)
         kernels.find_races(np.uint64(node.key), names, races)
         for k, f in enumerate(candidates.features.tolist()):
             drawn = candidates.values[k, : candidates.found[k]]
-            others = np.setdiff1d(matrix[:, f].astype(np.float64), drawn)
+            column = matrix[:, f].astype(np.float64)
+            others = np.setdiff1d(column[~np.isnan(column)], drawn)
             if not others.size:
                 continue
             last = drawn[candidates.lasts[k]]
@@ -456,6 +472,7 @@ class StoredForest:
         drawn = Drawn(
             np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1, 1), dtype=np.uint64),
             np.zeros((1, 1, 1)), np.zeros((1, 2), dtype=np.int64),
+            np.zeros((1, 1), dtype=np.int64),
         )  # fmt: skip
         none = np.zeros(column.size, dtype=np.int64)
         kernels.draw(

@@ -18,15 +18,20 @@ from erasable.tree._codes import ColumnCodes, place_of
 from erasable.tree._decide_kernels import decide, gather, line_up
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key, mix32, mix64
 from erasable.tree._layout import (
+    ALL_VALUES,
     CACHE,
     CAPACITY,
     CODE,
     COUNT,
     DIRTY,
     FEATURE,
+    GAP,
+    GAP_SIDE,
+    GAPS_RIGHT,
     LEFT,
     NEXT,
     NO_DEPTH,
+    NO_GAPS,
     NONE,
     ROW_BITS,
     SQUARES,
@@ -52,6 +57,7 @@ _NONE = np.uint32(NONE)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _ROW = (1 << ROW_BITS) - 1
+_CODE = (1 << 32) - 1
 _SPARE = 16
 """Of so many places one at least is free, beside one more, where rows are laid out again."""
 
@@ -168,6 +174,31 @@ def put_rows_in(
 
 
 @inlined
+def _count_gaps(
+    table: TreeRecords,
+    packed: Words,
+    some: NDArray[np.uint32],
+    first: int,
+    after: int,
+    sign: int,
+    rules: TreeRules,
+    gaps: Ints,
+) -> None:
+    """Count those of some records that have no value, which come or go."""
+    for g in range(first, after):
+        row = np.int64(some[g]) & _ROW
+        if np.int64(packed[row] & _LOW) != GAP:
+            continue
+        weight = sign * weigh(table, some[g])
+        if rules.criterion == SQUARES:
+            gaps[0] += weight
+            gaps[1] += weight * table.y[row]
+        else:
+            gaps[table.y[row]] += weight
+        gaps[gaps.size - 1] += sign
+
+
+@inlined
 def put_into_kept(
     growing: GrowingTree,
     table: TreeRecords,
@@ -215,7 +246,9 @@ def put_into_kept(
                     known = True
             draw = mix32((packed[row] >> _32) ^ race)
             sooner = draw < last_draw or (draw == last_draw and c < last)
-            drawn |= not known and (not full or sooner)
+            drawn |= not known and c != GAP and (not full or sooner)
+        if table.n_gaps[f]:
+            _count_gaps(table, packed, come, first, after, 1, rules, growing.gaps[slot, place])
         if drawn:
             growing.found[slot, place, 0] = -1
 
@@ -263,7 +296,7 @@ def recode_tree(
         if nodes[node, CAPACITY] == 0:  # it is free
             continue
         f = np.int64(nodes[node, FEATURE])
-        if f >= 0 and columns[f]:
+        if f >= 0 and columns[f] and nodes[node, CODE] != ALL_VALUES:
             nodes[node, CODE] = other[place_of(codes, f, np.int64(nodes[node, CODE]))]
             nodes[node, NEXT] = other[place_of(codes, f, np.int64(nodes[node, NEXT]))]
         if nodes[node, CACHE] >= 0:
@@ -332,6 +365,8 @@ def _take_from_kept(
                 if code[j] == c:
                     count[j, 0] -= 1
                     lost |= count[j, 0] == 0
+        if table.n_gaps[growing.features[slot, place]]:
+            _count_gaps(table, packed, gone, first, after, -1, rules, growing.gaps[slot, place])
         if lost:
             growing.found[slot, place, 0] = -1
 
@@ -386,6 +421,18 @@ def _divide(
     for i in range(to_right):
         some[middle + i] = work.side[i]
     return middle
+
+
+@inlined
+def _part_alike(before: Any, side: Any) -> bool:
+    """Tell whether records are where they were, as the side of gaps is another.
+
+    Where there are no gaps any more, none is on the wrong side; the first that came is on the
+    right, behind all values.
+    """
+    if side == before:
+        return True
+    return bool(side == NO_GAPS or (before == NO_GAPS and side == GAPS_RIGHT))
 
 
 @inlined
@@ -467,6 +514,7 @@ def update_tree(
             m = gather(growing, table, work, node)
             nodes[node, COUNT] = m
             nodes[node, : LEFT + 1] = -1
+            nodes[node, GAP_SIDE] = NO_GAPS
             stats[node] = 0
             for i in range(m):
                 if rules.criterion == SQUARES:
@@ -475,23 +523,28 @@ def update_tree(
                 else:
                     stats[node, work.y[i]] += work.weights[i]
             take_kept(growing, node)
-        feature, code, constants = decide(
+        feature, choice, constants = decide(
             growing, table, rules, work, node, depth, key, whole, m, kept, constants
         )
         if first < 0:
             report[3] += feature >= 0
             continue
-        if moving and feature == nodes[node, FEATURE] and code == nodes[node, CODE]:
+        code, side = (choice & _CODE, choice >> 32) if feature >= 0 else (choice, NO_GAPS)
+        same = moving and feature == nodes[node, FEATURE] and code == nodes[node, CODE]
+        if same and _part_alike(nodes[node, GAP_SIDE], side):
             if feature >= 0:
                 if sign < 0:
                     _find_next(growing, table, node, some, first, after)
                 else:
                     lower_next(growing, table, node, some, first, after)
                 middle = _divide(growing, table, work, node, some, first, after)
-                for side in range(2):
-                    begin, end = (middle, after) if side else (first, middle)
+                nodes[node, GAP_SIDE] = side  # only now: those that go are where gaps went before
+                for child in range(2):
+                    begin, end = (middle, after) if child else (first, middle)
                     if begin < end:
-                        _wait(work, waiting, growing, node, depth, key, constants, side, begin, end)
+                        _wait(
+                            work, waiting, growing, node, depth, key, constants, child, begin, end
+                        )
                         waiting += 1
             continue
         if moving:
@@ -506,14 +559,14 @@ def update_tree(
             pending[report[0], 0], pending[report[0], 1], pending_keys[report[0]] = node, depth, key
             report[0] += 1
             continue
-        to_left = part(growing, table, work, node, feature, code)
+        to_left = part(growing, table, work, node, feature, code, side)
         pair, count = take_pair(growing), nodes[node, COUNT]
         nodes[node, LEFT] = pair
         nodes[pair, START], nodes[pair, CAPACITY] = nodes[node, START], to_left
         nodes[pair + 1, START] = nodes[node, START] + to_left
         nodes[pair + 1, CAPACITY] = count - to_left
-        for side in range(2):
-            _wait(work, waiting, growing, node, depth, key, constants, side, 0, 0)
+        for child in range(2):
+            _wait(work, waiting, growing, node, depth, key, constants, child, 0, 0)
             waiting += 1
 
 

@@ -18,9 +18,7 @@ from erasable.tree._boosted._layout import ALL_VALUES, EDGE, GAPS_LEFT, TreeArra
 from erasable.tree._boosted._losses import MOST_VALUE
 from erasable.tree._flat import PlainTree, hash_arrays, in_preorder, trees_schema
 from erasable.tree._flat_kernels import EQUAL_LEFT, NAN_LEFT
-from erasable.tree._layout import FEATURE
-
-_ANY_VALUE = np.finfo(np.float64).max
+from erasable.tree._layout import ANY_VALUE, FEATURE
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +47,7 @@ class FlatBoostedTree(PlainTree):
         features, splits, ends = in_preorder(nodes, tree.sums, nodes.shape[0])
         own, places = nodes[splits, FEATURE], nodes[splits, EDGE]
         every = places == ALL_VALUES
-        thresholds = np.where(every, _ANY_VALUE, edges[own, np.where(every, 0, places)])
+        thresholds = np.where(every, ANY_VALUE, edges[own, np.where(every, 0, places)])
         flags = np.where(categorical[own] & ~every, EQUAL_LEFT, 0).astype(np.uint8)
         flags[nodes[splits, GAPS_LEFT] == 1] |= NAN_LEFT
         return cls(features, thresholds, flags, tree.values[ends])

@@ -169,7 +169,7 @@ def kind_of_model(estimator: BaseEstimator) -> str | None:
     >>> from erasable.pipeline import make_pipeline
     >>> from erasable.tree import DecisionTreeClassifier
     >>> kind_of_model(Ridge()), kind_of_model(DecisionTreeClassifier())
-    ('distances', 'splits')
+    ('distances', 'splits with gaps')
     >>> kind_of_model(make_pipeline(Ridge()))
     """
     inner: Any = estimator
