@@ -32,7 +32,7 @@ from erasable.utils.discovery import all_estimators
 _CHANGES = {"delete": "deleted", "add": "added", "correct": "corrected", "replace": "replaced"}
 _BATCH = 100  # parameters that MLflow takes at once
 _NOT_ALONE = ("erasable.compose", "erasable.feature_extraction", "erasable.preprocessing")
-_LIBRARIES = ("erasable", "joblib", "sklearn")
+_LIBRARIES = ("erasable", "sklearn")
 _BETWEEN = ("erasable.mlflow.", "mlflow.")
 
 
