@@ -25,7 +25,7 @@ from erasable.linear_model import LogisticRegression, Ridge
 from erasable.naive_bayes import MultinomialNB
 from erasable.neighbors import KernelDensity, KNeighborsClassifier
 from erasable.pipeline import make_pipeline
-from erasable.preprocessing import OneHotEncoder, StandardScaler
+from erasable.preprocessing import OneHotEncoder, SimpleImputer, StandardScaler
 from erasable.refit import Refit
 
 mlflow = pytest.importorskip("mlflow")
@@ -187,6 +187,16 @@ def test_an_example_has_categories_which_come_as_texts_too(tmp_path: Path) -> No
     assert_array_equal(loaded.predict(frame.astype({"city": object})), expected)
     with pytest.raises(mlflow.exceptions.MlflowException, match="dose"):
         loaded.predict(frame.astype({"dose": str}))
+
+
+@pytest.mark.parametrize("example", [slice(2), slice(2, 4)], ids=["with a gap", "without"])
+def test_an_example_has_nullable_numbers(example: slice, tmp_path: Path) -> None:
+    dose = pd.array([None, *range(59)], dtype="Int64")
+    frame = FRAME.assign(dose=dose)
+    model = make_pipeline(SimpleImputer(), LogisticRegression()).fit(frame, Y)
+    loaded = served(model, tmp_path, input_example=frame[example])
+    assert_array_equal(loaded.predict(frame), model.predict(frame))
+    assert_array_equal(loaded.predict(frame.astype({"dose": float})), model.predict(frame))
 
 
 @pytest.mark.parametrize("params", [(), ({"unused": 1},)], ids=["alone", "with parameters"])

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from mlflow.types import ColSpec, Schema
 from mlflow.types.schema import AnyType
+from pandas.api.types import is_extension_array_dtype, is_numeric_dtype
 from sklearn.utils import get_tags
 
 import erasable
@@ -363,13 +364,22 @@ def package(
 
 
 def _signature(given: Any, predicted: Any) -> mlflow.models.ModelSignature:
-    """Infer a signature; columns of categories may come as texts, too, and are of any type."""
-    found = mlflow.models.infer_signature(given, predicted)
-    if isinstance(given, pd.DataFrame):
-        names = given.select_dtypes("category").columns
-        found.inputs = Schema(
-            [ColSpec(AnyType(), each.name) if each.name in names else each for each in found.inputs]
-        )
+    """Infer a signature; columns of types that MLflow does not have are of any type.
+
+    Categories may come as texts, too, and nullable numbers with gaps.
+    """
+    if not isinstance(given, pd.DataFrame):
+        return mlflow.models.infer_signature(given, predicted)
+    free = [
+        name
+        for name, kind in given.dtypes.items()
+        if isinstance(kind, pd.CategoricalDtype)
+        or (is_extension_array_dtype(kind) and is_numeric_dtype(kind))
+    ]
+    found = mlflow.models.infer_signature(given.astype(dict.fromkeys(free, str)), predicted)
+    found.inputs = Schema(
+        [ColSpec(AnyType(), each.name) if each.name in free else each for each in found.inputs]
+    )
     return found
 
 
