@@ -72,6 +72,7 @@ REMOTE := <(script|img|iframe)[^>]* src="?(https?:)?//|<link[^>]* href="?(https?
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@! grep -rnoE --include='*.html' --include='*.css' '$(REMOTE)' build/site
+	@! find build/site -name '*.pyc' | grep .
 	@$(BIN)/python docs/search_check.py
 
 soak: setup

@@ -32,6 +32,7 @@ axes.prop_cycle: cycler('color', ['00796b', 'e08214', '7f8c8d', '5e3c99', 'b2182
 """
 PANDAS = re.compile(r"<style scoped>.*?</style>\n| border=\"1\" class=\"dataframe\"", re.DOTALL)
 QUIET = {"extra_arguments": ["--log-level=ERROR"], "record_timing": False}
+COMPILING = "erasable: compiling kernels"  # which the first notebook of a fresh installation tells
 DOWNLOADS = "Download it as a [notebook]({0}.ipynb) or as a [script]({0}.py).\n\n"
 
 
@@ -43,6 +44,9 @@ def run(script: Path) -> Any:
         where = {"metadata": {"path": folder}}
         runner = ExecutePreprocessor(timeout=600, kernel_name="python3", **QUIET)
         runner.preprocess(notebook, where)
+    for cell in notebook.cells:
+        shown = cell.get("outputs", [])
+        shown[:] = [each for each in shown if not each.get("text", "").startswith(COMPILING)]
     return notebook
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import GridSearchCV
+from joblib import Parallel, delayed, parallel_config
+from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from erasable import Records
 from erasable.audit import refit
@@ -127,6 +128,21 @@ def test_calls_of_erasable_and_scikit_learn_are_not_logged() -> None:
     assert [told(run)["estimator"].rpartition(".")[2] for run in runs()[1:]] == [
         "KMeans", "Pipeline",
     ]  # fmt: skip
+
+
+def test_calls_in_threads_are_logged() -> None:
+    """Those of joblib, too, which only hands on what was called."""
+    models = [Ridge(alpha=each) for each in (1.0, 2.0, 3.0)]
+    Parallel(2, "threading")(delayed(model.fit)(X, Y) for model in models)
+    Parallel(2, "threading")(delayed(model.delete)([3]) for model in models)
+    assert sorted(run.data.tags["erasable.operation"] for run in runs()) == 3 * ["delete"] + 3 * [
+        "fit"
+    ]
+    cross_val_score(Ridge(), X, Y, cv=2, n_jobs=2)
+    with parallel_config("threading"):
+        cross_val_score(Ridge(), X, Y, cv=2, n_jobs=2)
+        ShardedRegressor(Ridge(), 2, random_state=0, n_jobs=2).fit(X, Y)
+    assert len(runs()) == 7
 
 
 def test_transformers_alone_are_not_logged() -> None:

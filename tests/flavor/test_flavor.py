@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
 from erasable.cluster import DBSCAN, KMeans
+from erasable.compose import make_column_transformer
 from erasable.core.errors import ArtifactError, DetachedError, InvalidDataError, InvalidInputError
 from erasable.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from erasable.feature_extraction import TfidfVectorizer
@@ -24,7 +25,7 @@ from erasable.linear_model import LogisticRegression, Ridge
 from erasable.naive_bayes import MultinomialNB
 from erasable.neighbors import KernelDensity, KNeighborsClassifier
 from erasable.pipeline import make_pipeline
-from erasable.preprocessing import StandardScaler
+from erasable.preprocessing import OneHotEncoder, SimpleImputer, StandardScaler
 from erasable.refit import Refit
 
 mlflow = pytest.importorskip("mlflow")
@@ -174,6 +175,38 @@ def test_another_function_is_served(model: Any, name: str, tmp_path: Path) -> No
     assert_array_equal(loaded.predict(X), getattr(model, name)(X))
 
 
+def test_an_example_has_categories_which_come_as_texts_too(tmp_path: Path) -> None:
+    frame = FRAME.assign(city=pd.Categorical(np.where(X[:, 2] > 0, "Bern", "Rome")))
+    coded = (OneHotEncoder(categories=[["Bern", "Rome"]], sparse_output=False), ["city"])
+    model = make_pipeline(
+        make_column_transformer(coded, remainder="passthrough"), LogisticRegression()
+    ).fit(frame, Y)
+    loaded, expected = served(model, tmp_path, input_example=frame[:2]), model.predict(frame)
+    assert loaded.metadata.signature.inputs.input_names() == list(frame.columns)
+    assert_array_equal(loaded.predict(frame), expected)
+    assert_array_equal(loaded.predict(frame.astype({"city": object})), expected)
+    with pytest.raises(mlflow.exceptions.MlflowException, match="dose"):
+        loaded.predict(frame.astype({"dose": str}))
+
+
+@pytest.mark.parametrize("example", [slice(2), slice(2, 4)], ids=["with a gap", "without"])
+def test_an_example_has_nullable_numbers(example: slice, tmp_path: Path) -> None:
+    dose = pd.array([None, *range(59)], dtype="Int64")
+    frame = FRAME.assign(dose=dose)
+    model = make_pipeline(SimpleImputer(), LogisticRegression()).fit(frame, Y)
+    loaded = served(model, tmp_path, input_example=frame[example])
+    assert_array_equal(loaded.predict(frame), model.predict(frame))
+    assert_array_equal(loaded.predict(frame.astype({"dose": float})), model.predict(frame))
+
+
+@pytest.mark.parametrize("params", [(), ({"unused": 1},)], ids=["alone", "with parameters"])
+def test_an_example_is_a_list_of_rows(params: Any, tmp_path: Path) -> None:
+    model, rows = Ridge().fit(X, X[:, 0]), X[:2].tolist()
+    loaded = served(model, tmp_path, input_example=(rows, *params) if params else rows)
+    assert loaded.metadata.signature.inputs.is_tensor_spec()
+    assert_array_equal(loaded.predict(X), model.predict(X))
+
+
 # -- records ---------------------------------------------------------------------------------------
 
 
@@ -227,6 +260,22 @@ def test_a_file_that_was_tampered_with_is_refused(way: str, tmp_path: Path) -> N
             load(str(tmp_path / "saved"))
     file.write_bytes(data)
     assert flavor.load_model(str(tmp_path / "saved")).digest() == fitted(Ridge()).digest()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [*({name: None} for name in ("data", "digest", "with_records")), {"predict_fn": 1}, None],
+    ids=str,
+)
+def test_a_damaged_mlmodel_is_refused(damage: dict[str, Any] | None, tmp_path: Path) -> None:
+    flavor.save_model(fitted(Ridge()), tmp_path / "saved")
+    file = str(tmp_path / "saved" / "MLmodel")
+    told = mlflow.models.Model.load(file)
+    told.flavors["erasable"] = damage and {**told.flavors["erasable"], **damage}
+    told.save(file)
+    for load in (flavor.load_model, mlflow.pyfunc.load_model):
+        with pytest.raises(ArtifactError, match="MLmodel' is damaged; expected data, digest"):
+            load(str(tmp_path / "saved"))
 
 
 def test_what_cannot_be_saved(tmp_path: Path) -> None:

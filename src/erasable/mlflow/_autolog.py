@@ -32,7 +32,7 @@ from erasable.utils.discovery import all_estimators
 _CHANGES = {"delete": "deleted", "add": "added", "correct": "corrected", "replace": "replaced"}
 _BATCH = 100  # parameters that MLflow takes at once
 _NOT_ALONE = ("erasable.compose", "erasable.feature_extraction", "erasable.preprocessing")
-_LIBRARIES = ("erasable", "joblib", "sklearn")
+_LIBRARIES = ("erasable", "sklearn")
 _BETWEEN = ("erasable.mlflow.", "mlflow.")
 
 
@@ -107,8 +107,8 @@ def _patch(log: Callable[..., None]) -> Callable[..., Any]:
             return original(self, *args, **kwargs)
         with _run():
             result = original(self, *args, **kwargs)
-            log(self, result, *args, **kwargs)
             mlflow.set_tags(_config("extra_tags") or {})
+            log(self, result, *args, **kwargs)
             if _config("log_models"):
                 registered = _config("registered_model_name")
                 log_model(self, name="model", registered_model_name=registered)

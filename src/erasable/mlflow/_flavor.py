@@ -18,6 +18,9 @@ import mlflow.models
 import mlflow.pyfunc
 import numpy as np
 import pandas as pd
+from mlflow.types import ColSpec, Schema
+from mlflow.types.schema import AnyType
+from pandas.api.types import is_extension_array_dtype, is_numeric_dtype
 from sklearn.utils import get_tags
 
 import erasable
@@ -119,8 +122,11 @@ def save_model(
     """
     predict_fn = _predict_fn(model, pyfunc_predict_fn)
     if input_example is not None and signature is None and predict_fn is not None:
-        given = input_example[0] if isinstance(input_example, tuple) else input_example
-        signature = mlflow.models.infer_signature(given, Served(model, predict_fn).predict(given))
+        given, *params = input_example if isinstance(input_example, tuple) else (input_example,)
+        if isinstance(given, list) and get_tags(model).input_tags.two_d_array:
+            given = np.asarray(given)  # MLflow would take rows for columns of arrays
+        input_example = (given, *params) if params else given
+        signature = _signature(given, Served(model, predict_fn).predict(given))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "erasable")
         folder.mkdir()
@@ -262,7 +268,7 @@ def load_model(
             f"{model_uri!r} has the flavours {', '.join(sorted(flavors))}; expected "
             f"{FLAVOR_NAME!r}; log it with erasable.mlflow.log_model"
         )
-    return _load(root, flavors[FLAVOR_NAME], records, trusted=trusted)
+    return _load(root, flavors, records, trusted=trusted)[0]
 
 
 def _load_pyfunc(path: str | os.PathLike[str]) -> Served:
@@ -278,10 +284,9 @@ def open_data(path: str | os.PathLike[str]) -> tuple[Erasable, str]:
     """
     file = Path(path).parents[1] / _MLMODEL
     flavors = mlflow.models.Model.load(str(file)).flavors if file.is_file() else {}
-    known = flavors.get(FLAVOR_NAME)
-    if known is None:
+    if FLAVOR_NAME not in flavors:
         return load(Path(path, MODEL), trusted=True), "predict"
-    return _load(file.parent, known, None, trusted=True), known["predict_fn"]
+    return _load(file.parent, flavors, None, trusted=True)
 
 
 class Served:
@@ -358,6 +363,26 @@ def package(
     model.save(os.path.join(path, _MLMODEL))
 
 
+def _signature(given: Any, predicted: Any) -> mlflow.models.ModelSignature:
+    """Infer a signature; columns of types that MLflow does not have are of any type.
+
+    Categories may come as texts, too, and nullable numbers with gaps.
+    """
+    if not isinstance(given, pd.DataFrame):
+        return mlflow.models.infer_signature(given, predicted)
+    free = [
+        name
+        for name, kind in given.dtypes.items()
+        if isinstance(kind, pd.CategoricalDtype)
+        or (is_extension_array_dtype(kind) and is_numeric_dtype(kind))
+    ]
+    found = mlflow.models.infer_signature(given.astype(dict.fromkeys(free, str)), predicted)
+    found.inputs = Schema(
+        [ColSpec(AnyType(), each.name) if each.name in free else each for each in found.inputs]
+    )
+    return found
+
+
 def _predict_fn(model: Any, name: str | None) -> str | None:
     """Return the name of the function to serve a model by, if it has one; check both."""
     if not isinstance(model, Erasable):
@@ -376,17 +401,30 @@ def _predict_fn(model: Any, name: str | None) -> str | None:
     return name
 
 
-def _load(root: Path, known: dict[str, Any], records: Any, *, trusted: bool) -> Erasable:
-    if records is True and not known["with_records"]:
+def _load(
+    root: Path, flavors: dict[str, Any], records: Any, *, trusted: bool
+) -> tuple[Erasable, str]:
+    """Load the model of a folder, and return the name of the function to serve it by, too."""
+    match flavors[FLAVOR_NAME]:
+        case {
+            "data": str(data), "digest": str(digest), "with_records": bool(kept),
+            "predict_fn": str() | None as predict_fn,
+        }:  # fmt: skip
+            file = root / data
+        case _:
+            raise ArtifactError(
+                f"{str(root / _MLMODEL)!r} is damaged; expected data, digest, with_records and "
+                f"predict_fn of the flavour {FLAVOR_NAME!r}; log the model again"
+            )
+    if records is True and not kept:
         raise ArtifactError(
             "the model was saved for serving, without its records; expected with_records=True; "
             "pass the records themselves"
         )
-    file = root / known["data"]
     model = load(file, records, trusted=trusted)
-    if model.digest() != known["digest"]:
+    if model.digest() != digest:
         raise ArtifactError(
-            f"the digest of {str(file)!r} is {model.digest()}; expected {known['digest']}, with "
-            "which it was saved; log the model again"
+            f"the digest of {str(file)!r} is {model.digest()}; expected {digest}, with which it "
+            "was saved; log the model again"
         )
-    return model
+    return model, predict_fn or "predict"

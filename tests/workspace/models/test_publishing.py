@@ -263,6 +263,34 @@ def test_a_version_that_was_registered_and_not_written_down(
     assert current(uri) == "2"
 
 
+def test_files_that_were_not_registered_are_deleted(
+    workspace: Workspace, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that dies before it registers them: no later erasure would reach them."""
+    place = Path(unquote(urlsplit(uri).path)).parent / "mlflow-artifacts"
+
+    def kept() -> int:
+        return sum(path.is_file() for path in place.rglob(MODEL))
+
+    def die(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    workspace.publish("risk", "mlflow:risk", tracking_uri=uri)
+    assert kept() == 1
+    experiment = client(uri).get_experiment_by_name("erasable").experiment_id
+    others = client(uri).create_run(experiment).info.run_id  # not ours, and not ended
+    workspace.request(GONE)
+    with monkeypatch.context() as patch:
+        patch.setattr(mlflow.MlflowClient, "create_model_version", die)
+        with pytest.raises(KeyboardInterrupt):
+            workspace.process()
+    assert (sorted(versions(uri)), kept()) == (["1"], 2)
+    workspace.process()
+    assert (sorted(versions(uri)), kept()) == (["1", "2"], 2)
+    assert (files(uri, "2") / "data" / "data" / MODEL).is_file()
+    assert client(uri).get_run(others).info.lifecycle_stage == "active"
+
+
 @pytest.mark.soak
 def test_a_restored_workspace_publishes_its_own(
     workspace: Workspace, uri: str, tmp_path: Path

@@ -111,7 +111,9 @@ class Registry:
 
             needed = get_default_pip_requirements("workspace")
             package(data, folder, LOADER, pip_requirements=needed)
-            run = self._client.create_run(self._experiment(), run_name=f"{self.name} {number}")
+            run = self._client.create_run(
+                self._experiment(), run_name=f"{self.name} {number}", tags=self._own
+            )
             self._client.log_artifacts(run.info.run_id, str(folder), "model")
             made = self._client.create_model_version(
                 self.name, source=f"{run.info.artifact_uri}/model", run_id=run.info.run_id,
@@ -125,15 +127,16 @@ class Registry:
 
         `newest` is None if there is no model any more. `erased` says that records were erased which
         earlier versions were trained on; `delete` removes these versions and their files, as far as
-        MLflow allows.
+        MLflow allows. Files that a process left which died before it registered them are deleted.
         """
         with _explained():
             if newest is not None:
                 self._client.set_registered_model_alias(self.name, ALIAS, newest)
             elif self._known() is not None:
                 self._client.delete_registered_model_alias(self.name, ALIAS)
-            left = []
-            for each in self._versions():
+            left, versions = [], self._versions()
+            self._delete_unregistered({each.run_id for each in versions})
+            for each in versions:
                 version = str(each.version)
                 if version == newest:
                     continue
@@ -187,18 +190,31 @@ class Registry:
     def _tag(self, version: str, name: str, value: str) -> None:
         self._client.set_model_version_tag(self.name, version, name, value)
 
-    def _delete(self, version: Any) -> None:
-        """Delete files, version and run; the files first, so that it can be tried again."""
-        from mlflow.exceptions import MlflowException
+    def _delete_unregistered(self, registered: set[str]) -> None:
+        """Delete our runs that did not end, and have no version; no other process has one."""
+        for run in self._client.search_runs(
+            [self._experiment()], f"attributes.status = 'RUNNING' and tags.`{_MODEL}` != ''"
+        ):
+            if self._own.items() <= run.data.tags.items() and run.info.run_id not in registered:
+                self._delete_files(run.info.artifact_uri, f"run {run.info.run_id}")
+                self._client.delete_run(run.info.run_id)
+
+    def _delete_files(self, place: str, owner: str) -> None:
         from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
-        files: Any = get_artifact_repository(version.source, tracking_uri=self._uri)
+        files: Any = get_artifact_repository(place, tracking_uri=self._uri)
         files.delete_artifacts()
         if files.list_artifacts():
             raise WorkspaceServerError(
-                f"the files of version {version.version} of {self.name!r} are in MLflow still; "
-                "expected none; delete them there"
+                f"the files of {owner} of {self.name!r} are in MLflow still; expected none; delete "
+                "them there"
             )
+
+    def _delete(self, version: Any) -> None:
+        """Delete files, version and run; the files first, so that it can be tried again."""
+        from mlflow.exceptions import MlflowException
+
+        self._delete_files(version.source, f"version {version.version}")
         self._client.delete_model_version(self.name, str(version.version))
         try:
             self._client.delete_run(version.run_id)
