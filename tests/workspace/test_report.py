@@ -276,9 +276,21 @@ def test_a_receipt_that_does_not_hold_has_no_page(checked: Workspace) -> None:
 
 
 def test_the_page_of_a_correction_says_what_was_corrected(checked: Workspace) -> None:
+    checked.fit("forest", "sklearn.tree.DecisionTreeClassifier", datasets=["visits"], target="sick")
     request, _ = checked.correct("visits", ids=["v60"], values={"age": 44})
     checked.process()
     text = re.sub(r"<[^>]+>", " ", checked.receipt_page(request.id))
     assert "Receipt of a correction" in text
     assert "age in visits" in text
     assert "Receipt of an erasure" not in text
+    assert "one made from the corrected records" in text
+    assert "without the records" not in text
+
+
+def test_a_request_that_ended_otherwise_has_no_receipt(checked: Workspace) -> None:
+    denied, waits = (checked.request([f"marker-patient-{i}"])[0].id for i in (9, 10))
+    checked.deny(denied, "legal hold")
+    with pytest.raises(WorkspaceError, match="is denied; .* which has a receipt$"):
+        checked.receipt_page(denied)
+    with pytest.raises(WorkspaceError, match="is pending; .*; run `erasable process` first$"):
+        checked.receipt_page(waits)
