@@ -290,7 +290,7 @@ def test_the_page_of_a_correction_says_what_was_corrected(checked: Workspace) ->
 def test_a_request_that_ended_otherwise_has_no_receipt(checked: Workspace) -> None:
     denied, waits = (checked.request([f"marker-patient-{i}"])[0].id for i in (9, 10))
     checked.deny(denied, "legal hold")
-    with pytest.raises(WorkspaceError, match="is denied; .* which has a receipt$"):
+    with pytest.raises(WorkspaceError, match=r"is denied; .* which has a receipt$"):
         checked.receipt_page(denied)
-    with pytest.raises(WorkspaceError, match="is pending; .*; run `erasable process` first$"):
+    with pytest.raises(WorkspaceError, match=r"is pending; .*; run `erasable process` first$"):
         checked.receipt_page(waits)

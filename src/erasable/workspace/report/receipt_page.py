@@ -45,7 +45,7 @@ def render(body: bytes, public_pem: bytes) -> str:
     touched = wording.touched(says)
     treatments, exactness = ({row[i] for row in touched} for i in (2, 3))
     on = "from the corrected records" if "corrected" in says else "without the records"
-    means = [(one.name, text.format(on=on)) for one, text in _MEANS.items() if one.name in treatments]
+    done = {one.name: text for one, text in _MEANS.items() if one.name in treatments}
     return _pages.render(
         Path(__file__).with_name("receipt.html"),
         "the page of a receipt",
@@ -54,7 +54,7 @@ def render(body: bytes, public_pem: bytes) -> str:
         found=found,
         facts=wording.facts(says),
         touched=touched,
-        means=means,
+        means=[(name, text.format(on=on)) for name, text in done.items()],
         exactly=[text.format(on=on) for name, text in _EXACTLY.items() if name in exactness],
         statement=sha256(peek(unpack(body, "the receipt")["envelope"])).hexdigest(),
     )
