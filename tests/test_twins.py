@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import Ridge
 from sklearn.utils import all_estimators, get_tags
+from sklearn.utils._param_validation import Options
 from sklearn.utils.validation import has_fit_parameter
 
 import erasable
@@ -294,6 +296,39 @@ def test_weights_are_taken_as_said(name: str, ours: Any) -> None:
     w = np.random.default_rng(1).integers(1, 9, 45) / 4.0
     weighted, plain = kept_by(ours, X, y, sample_weight=w), kept_by(ours, X, y)
     assert weighted.digest() != plain.digest()
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "concepts" / "scikit-learn.md"
+
+
+def choices(constraints: Any) -> set[str]:
+    """Return what a parameter may be by scikit-learn's constraints, besides numbers and types."""
+    found: set[str] = set()
+    for each in [] if isinstance(constraints, str) else constraints:
+        if isinstance(each, Options):
+            found |= {f"`{value!r}`" for value in each.options - getattr(each, "deprecated", set())}
+        elif each is None:
+            found.add("`None`")
+        elif each is callable:
+            found.add("a function")
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(OURS.keys() & THEIRS.keys()))
+def test_values_that_are_refused_are_on_the_page(name: str) -> None:
+    rows = [row for row in PAGE.read_text(encoding="utf-8").splitlines() if f"`{name}`" in row]
+    own, theirs = OURS[name][0]._parameter_constraints, THEIRS[name]._parameter_constraints
+    for parameter in own.keys() & theirs.keys():
+        for value in choices(theirs[parameter]) - choices(own[parameter]):
+            said = [row for row in rows if f"`{parameter}`" in row.split("|")[1]]
+            assert parameter == "metric" or any(value in row for row in said), (parameter, value)
+            assert said
+
+
+def test_values_are_read_from_constraints() -> None:
+    read = choices(THEIRS["HistGradientBoostingRegressor"]._parameter_constraints["loss"])
+    assert {"`'quantile'`", "`'squared_error'`"} <= read
+    assert choices(THEIRS["SimpleImputer"]._parameter_constraints["strategy"]) > {"a function"}
 
 
 def test_a_new_gap_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
