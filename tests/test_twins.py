@@ -13,6 +13,7 @@ import sklearn
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.utils import all_estimators, get_tags
 from sklearn.utils._param_validation import Options
@@ -298,7 +299,7 @@ def test_weights_are_taken_as_said(name: str, ours: Any) -> None:
     assert weighted.digest() != plain.digest()
 
 
-PAGE = Path(__file__).parents[1] / "docs" / "concepts" / "scikit-learn.md"
+DIFFERENCES = Path(__file__).parents[1] / "docs" / "concepts" / "scikit-learn.md"
 
 
 def choices(constraints: Any) -> set[str]:
@@ -316,7 +317,9 @@ def choices(constraints: Any) -> set[str]:
 
 @pytest.mark.parametrize("name", sorted(OURS.keys() & THEIRS.keys()))
 def test_values_that_are_refused_are_on_the_page(name: str) -> None:
-    rows = [row for row in PAGE.read_text(encoding="utf-8").splitlines() if f"`{name}`" in row]
+    rows = [
+        row for row in DIFFERENCES.read_text(encoding="utf-8").splitlines() if f"`{name}`" in row
+    ]
     own, theirs = OURS[name][0]._parameter_constraints, THEIRS[name]._parameter_constraints
     for parameter in own.keys() & theirs.keys():
         for value in choices(theirs[parameter]) - choices(own[parameter]):
@@ -344,3 +347,13 @@ def test_a_new_gap_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gaps_of("PCA", first) == set()
     monkeypatch.setattr(cls, "__sklearn_tags__", dense)
     assert gaps_of("PCA", first) == {"sparse"}
+
+
+def test_attributes_of_what_is_not_fitted_say_so() -> None:
+    asked = ("feature_importances_", "tree_", "estimators_", "transformers_", "output_indices_")
+    read = [(cls, name) for cls, _ in OURS.values() for name in asked if hasattr(cls, name)]
+    assert len(read) > len(asked)
+    for cls, name in read:
+        made = next(clone(each) for each in OURS[cls.__name__][1])
+        with pytest.raises(NotFittedError):
+            getattr(made, name)
