@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ import sklearn
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.utils import all_estimators, get_tags
+from sklearn.utils._param_validation import Options
 from sklearn.utils.validation import has_fit_parameter
 
 import erasable
@@ -296,6 +299,41 @@ def test_weights_are_taken_as_said(name: str, ours: Any) -> None:
     assert weighted.digest() != plain.digest()
 
 
+DIFFERENCES = Path(__file__).parents[1] / "docs" / "concepts" / "scikit-learn.md"
+
+
+def choices(constraints: Any) -> set[str]:
+    """Return what a parameter may be by scikit-learn's constraints, besides numbers and types."""
+    found: set[str] = set()
+    for each in [] if isinstance(constraints, str) else constraints:
+        if isinstance(each, Options):
+            found |= {f"`{value!r}`" for value in each.options - getattr(each, "deprecated", set())}
+        elif each is None:
+            found.add("`None`")
+        elif each is callable:
+            found.add("a function")
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(OURS.keys() & THEIRS.keys()))
+def test_values_that_are_refused_are_on_the_page(name: str) -> None:
+    rows = [
+        row for row in DIFFERENCES.read_text(encoding="utf-8").splitlines() if f"`{name}`" in row
+    ]
+    own, theirs = OURS[name][0]._parameter_constraints, THEIRS[name]._parameter_constraints
+    for parameter in own.keys() & theirs.keys():
+        for value in choices(theirs[parameter]) - choices(own[parameter]):
+            said = [row for row in rows if f"`{parameter}`" in row.split("|")[1]]
+            assert parameter == "metric" or any(value in row for row in said), (parameter, value)
+            assert said
+
+
+def test_values_are_read_from_constraints() -> None:
+    read = choices(THEIRS["HistGradientBoostingRegressor"]._parameter_constraints["loss"])
+    assert {"`'quantile'`", "`'squared_error'`"} <= read
+    assert choices(THEIRS["SimpleImputer"]._parameter_constraints["strategy"]) > {"a function"}
+
+
 def test_a_new_gap_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A negative control: an estimator that no longer takes what its twin takes."""
     cls, (first, *_) = OURS["PCA"]
@@ -309,3 +347,13 @@ def test_a_new_gap_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gaps_of("PCA", first) == set()
     monkeypatch.setattr(cls, "__sklearn_tags__", dense)
     assert gaps_of("PCA", first) == {"sparse"}
+
+
+def test_attributes_of_what_is_not_fitted_say_so() -> None:
+    asked = ("feature_importances_", "tree_", "estimators_", "transformers_", "output_indices_")
+    read = [(cls, name) for cls, _ in OURS.values() for name in asked if hasattr(cls, name)]
+    assert len(read) > len(asked)
+    for cls, name in read:
+        made = next(clone(each) for each in OURS[cls.__name__][1])
+        with pytest.raises(NotFittedError):
+            getattr(made, name)

@@ -83,6 +83,7 @@ _FIT = ["model", "fit", "m", "--dataset", "visits", "--target", "sick", "--estim
         (["log", "verify", "--since", "visits.csv"], "holds no JSON object"),
         (["log", "head", "--output", "gone/head.json"], "No such file or directory"),
         (["log", "head", "--output", "."], "Is a directory"),
+        (["report", "page/"], "Is a directory"),
         (["log", "head", "--output", "keys.json"], "a file of the workspace itself"),
         (["report", "./ledger.db"], "a file of the workspace itself"),
         (["model", "export", "risk", "artifacts/x"], "a file of the workspace itself"),

@@ -95,7 +95,7 @@ def test_it_does_what_scikit_learns_does(frame: pd.DataFrame) -> None:
     assert ours.get_feature_names_out().tolist() == theirs.get_feature_names_out().tolist()
     for name, where in ours.output_indices_.items():
         assert where == theirs.output_indices_[name]
-    assert list(ours.named_transformers_) == ["one", "two"]
+    assert ours.named_transformers_.keys() == theirs.named_transformers_.keys()
     np.testing.assert_array_equal(ours.fit_transform(frame), ours.transform(frame))
     assert list(ours.set_output(transform="pandas").transform(frame)) == list(
         theirs.get_feature_names_out()
@@ -331,3 +331,19 @@ def test_the_output_is_dense_where_that_is_asked_for(frame: pd.DataFrame) -> Non
     assert_same(model, clone(model).fit(frame.drop(index=gone)), "dense")
     with pytest.raises(InvalidParameterError, match=r"sparse_threshold is 0\.3; expected 1"):
         ColumnTransformer(parts, sparse_threshold=0.3).fit(frame)
+
+
+@pytest.mark.parametrize("rest", ["drop", "passthrough", "scaled"])
+def test_attributes_name_what_is_dropped_and_passed_through(rest: str) -> None:
+    table = np.arange(12.0).reshape(4, 3)
+
+    def made(cls: Any, scaler: Any) -> Any:
+        parts = [("one", scaler(), [0]), ("two", "drop", [1])]
+        return cls(parts, remainder=scaler() if rest == "scaled" else rest).fit(table)
+
+    ours = made(ColumnTransformer, StandardScaler)
+    theirs = made(sklearn.compose.ColumnTransformer, sklearn.preprocessing.StandardScaler)
+    assert ours.output_indices_ == theirs.output_indices_
+    assert ours.named_transformers_.keys() == theirs.named_transformers_.keys()
+    assert ours.named_transformers_["two"] == "drop"
+    assert (ours.named_transformers_["remainder"] == rest) is (rest != "scaled")

@@ -18,6 +18,7 @@ from erasable.cluster import KMeans
 from erasable.core._other_parameters import OTHER_PARAMETERS
 from erasable.core.errors import ErasableError, InvalidParameterError
 from erasable.core.estimator import Erasable
+from erasable.ensemble import RandomForestRegressor
 from erasable.linear_model import LogisticRegression, Ridge
 from erasable.pipeline import Pipeline, make_pipeline
 from erasable.preprocessing import StandardScaler
@@ -79,6 +80,10 @@ def test_the_class_that_a_hint_names_is_there(name: str, parameter: str) -> None
         return
     with pytest.raises(InvalidParameterError) as caught:
         remade(name, **{parameter: object()})
+    there = parameter in inspect.signature(THEIRS[name]).parameters
+    assert str(caught.value).endswith("(...)) has it") is there
+    if not there:
+        return
     path = str(caught.value).partition("Refit(")[2].partition("(")[0]
     module, _, last = path.rpartition(".")
     assert getattr(__import__(module, fromlist=[last]), last) is THEIRS[name]
@@ -99,6 +104,8 @@ def test_a_mistaken_name_is_told_with_what_there_is() -> None:
     model = make_pipeline(StandardScaler(), Ridge())
     with pytest.raises(ValueError, match="did you mean ridge__alpha"):
         model.set_params(alpha=3.0)
+    with pytest.raises(InvalidParameterError, match=r"given 'a\\nb'; expected"):
+        KMeans(**{"a\nb": 1})
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         Pipeline()
     with pytest.raises(TypeError, match="positional arguments"):
@@ -109,7 +116,8 @@ def test_numbers_are_equal_and_booleans_are_none() -> None:
     KMeans(n_init=np.int64(1))
     DecisionTreeClassifier(ccp_alpha=0, min_weight_fraction_leaf=np.float32(0.0))
     LogisticRegression(warm_start=np.False_, l1_ratio=0.0)
-    for other in (True, 2, 1.5, None, "1", [1], np.array([1])):
+    KMeans(n_init=np.str_("auto"), init=np.str_("k-means++"))
+    for other in (True, 2, 1.5, None, "1", [1], np.array([1]), 10**400, float("nan"), b"auto"):
         with pytest.raises(InvalidParameterError):
             KMeans(n_init=other)
     with pytest.raises(InvalidParameterError):
@@ -131,7 +139,7 @@ def test_clones_and_set_params() -> None:
     before = repr(model)
     model.set_params(kmeans__n_init="auto", standardscaler__copy=True, memory="here")
     assert repr(model) == before
-    with pytest.raises(InvalidParameterError, match=r"KMeans\(n_init=10\)\) has it"):
+    with pytest.raises(InvalidParameterError, match=r"n_init=10; .*KMeans\(\.\.\.\)\) has it"):
         model.set_params(kmeans__n_init=10)
     theirs = sklearn.pipeline.make_pipeline(StandardScaler(), Ridge())
     assert theirs.set_params(ridge__solver="lsqr", ridge__alpha=3.0)[-1].alpha == 3.0
@@ -141,6 +149,12 @@ def test_clones_and_set_params() -> None:
         ridge.set_params(alpha=7.0, positive=True)
     assert ridge.alpha == 1.0
     assert ridge.set_params() is ridge
+    with pytest.raises(ValueError, match="Invalid parameter 'part'"):
+        ridge.set_params(alpha=7.0, part__alpha=1.0)
+    assert ridge.alpha == 1.0
+    with pytest.raises(InvalidParameterError):
+        model.set_params(standardscaler__with_mean=False, kmeans__n_init=10)
+    assert repr(model) == before
 
 
 def test_a_search_over_what_is_ignored_finds_equal_models() -> None:
@@ -160,6 +174,28 @@ class Own(KMeans):
         self.n_init = n_init
 
 
+class Logistic(LogisticRegression):
+    """A subclass of a user that sets what its constructor does not take."""
+
+    def __init__(self, *, strength: float = 0.5) -> None:
+        super().__init__(C=strength)
+        self.strength = strength
+
+
+class Forest(RandomForestRegressor):
+    """A subclass of a user that takes no parameters."""
+
+    def __init__(self) -> None:
+        super().__init__(5, min_samples_leaf=2, random_state=0)
+
+
+class Clusters(KMeans):
+    """A subclass of a user whose constructor takes others, too."""
+
+    def __init__(self, *, n_clusters: int = 3, **others: Any) -> None:
+        super().__init__(n_clusters, **others)
+
+
 class Open(Erasable):
     """A subclass that takes what it is given."""
 
@@ -177,3 +213,29 @@ def test_subclasses_have_parameters_of_their_own() -> None:
     with pytest.raises(InvalidParameterError, match="Own was given init='random'"):
         Own(init="random")
     assert Open(anything=1).given == {"anything": 1}
+
+
+@pytest.mark.parametrize(
+    ("model", "plain"),
+    [
+        (Logistic(), LogisticRegression(C=0.5)),
+        (Forest(), RandomForestRegressor(5, min_samples_leaf=2, random_state=0)),
+        (Clusters(random_state=0), KMeans(3, random_state=0)),
+    ],
+)
+def test_a_subclass_may_set_what_it_does_not_take(model: Any, plain: Any) -> None:
+    model, plain = model.fit(X, Y), plain.fit(X, Y)
+    assert np.array_equal(model.predict(X), plain.predict(X))
+    model.delete([3, 4])
+    again = type(model)(**({"random_state": 0} if isinstance(model, Clusters) else {}))
+    left = np.delete(np.arange(40), [3, 4])
+    assert model.digest() == again.fit(X[left], Y[left], ids=left).digest()
+    assert pickle.loads(pickle.dumps(model)).digest() == model.digest()
+    with pytest.raises(InvalidParameterError, match="given tol; expected n_clusters; leave it out"):
+        Clusters().set_params(tol=0.1)
+
+
+def test_constants_of_a_subclass_are_in_its_digest() -> None:
+    model = Logistic().fit(X, Y)
+    model.C = 0.7  # type: ignore[misc]
+    assert model.fit(X, Y).digest() != Logistic().fit(X, Y).digest()

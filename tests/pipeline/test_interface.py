@@ -291,6 +291,8 @@ def y_counts(model: Pipeline) -> bool:
         (weighted(), {"sample_weight": 1, "ridge__sample_weight": 1}, "expected sample_weight or"),
         (clusters(), {"sample_weight": 1}, "expected standardscaler__sample_weight, as some of"),
         (make_pipeline(MinMaxScaler()), {"sample_weight": 1}, "none, as no part takes weights"),
+        (clusters(), {"id": [1]}, "expected ids or groups or standardscaler__sample_weight, as"),
+        (make_pipeline(MinMaxScaler()), {"group": 1}, "expected ids or groups, as no part takes"),
     ],
 )
 def test_what_fit_does_not_take(model: Pipeline, given: dict[str, Any], expected: str) -> None:

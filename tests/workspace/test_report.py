@@ -176,6 +176,31 @@ def test_what_was_verified_is_said_of_each_model(checked: Workspace, tmp_path: P
     assert checked.model("changed")["verified"].endswith(", ".join(later))
 
 
+def test_a_model_with_the_name_of_a_retired_one_has_nothing_of_it(
+    checked: Workspace, tmp_path: Path
+) -> None:
+    for name in ("gone", "again"):
+        if checked.model(name)["state"] != "retired":
+            checked.retire(name)
+        checked.fit(name, "tree.DecisionTreeClassifier", datasets=["visits"], target="sick")
+        shown = checked.model(name)
+        assert shown["verified"] == "no verification is on record; no request reached it"
+        assert [each["cause"] for each in shown["versions"]] == ["fit"]
+        assert [each["kind"] for each in shown["measurements"]] == ["fit"]
+    checked.request(["marker-patient-8"])
+    checked.process()
+    checked.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert _verifications(page)["again"] == (
+        "not verified no verification is on record; 1 request reached it"
+    )
+    checked.verify(["again"])
+    assert "version 5: it equalled" in checked.model("again")["verified"]
+    checked.retire("new")
+    checked.fit("new", datasets=["visits"])  # the same model again
+    assert len(checked.model("new")["versions"]) == 3
+
+
 def test_the_audit_of_an_earlier_version_says_so(checked: Workspace, tmp_path: Path) -> None:
     checked.audit("changed", deleted=checked.requests()[0].id)
     checked.report(tmp_path / "page.html")
@@ -251,9 +276,21 @@ def test_a_receipt_that_does_not_hold_has_no_page(checked: Workspace) -> None:
 
 
 def test_the_page_of_a_correction_says_what_was_corrected(checked: Workspace) -> None:
+    checked.fit("forest", "sklearn.tree.DecisionTreeClassifier", datasets=["visits"], target="sick")
     request, _ = checked.correct("visits", ids=["v60"], values={"age": 44})
     checked.process()
     text = re.sub(r"<[^>]+>", " ", checked.receipt_page(request.id))
     assert "Receipt of a correction" in text
     assert "age in visits" in text
     assert "Receipt of an erasure" not in text
+    assert "one made from the corrected records" in text
+    assert "without the records" not in text
+
+
+def test_a_request_that_ended_otherwise_has_no_receipt(checked: Workspace) -> None:
+    denied, waits = (checked.request([f"marker-patient-{i}"])[0].id for i in (9, 10))
+    checked.deny(denied, "legal hold")
+    with pytest.raises(WorkspaceError, match=r"is denied; .* which has a receipt$"):
+        checked.receipt_page(denied)
+    with pytest.raises(WorkspaceError, match=r"is pending; .*; run `erasable process` first$"):
+        checked.receipt_page(waits)

@@ -116,7 +116,7 @@ def replacing(path: str, workspace: str) -> Iterator[Path]:
     place = Path(path)
     if path:
         refuse_own(path, workspace)
-    if not path or place.is_dir():
+    if not path or path.endswith("/") or place.is_dir():
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR), path)
     beside = place.with_name(f".{place.name[:40]}.{secrets.token_hex(4)}")
     try:

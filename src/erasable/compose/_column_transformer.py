@@ -392,9 +392,8 @@ class ColumnTransformer(TransformerMixin, Composition):
 
     @property
     def named_transformers_(self) -> Bunch:
-        """Transformers by name."""
-        self._check_fitted()
-        return Bunch(**dict(self._parts()))
+        """Transformers by name, "drop" and "passthrough" among them."""
+        return Bunch(**{name: part for name, part, _ in self.transformers_})
 
     @property
     def transformers_(self) -> list[tuple[str, Any, Any]]:
@@ -411,9 +410,10 @@ class ColumnTransformer(TransformerMixin, Composition):
 
     @property
     def output_indices_(self) -> dict[str, slice]:
-        """Slices of the output, by transformer."""
-        self._check_fitted()
-        return self._places()
+        """Slices of the output, by transformer; those of dropped columns are empty."""
+        names = [name for name, _, _ in self.transformers_]
+        found = self._places()
+        return {**found, **{name: slice(0, 0) for name in names if name not in found}}
 
     def _places(self) -> dict[str, slice]:
         ends = np.cumsum([0, *self._widths.now.values()]).tolist()

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.core.params import class_path
+from erasable.core.params import class_path, find_class
 
 
 class Other(NamedTuple):
@@ -35,10 +37,13 @@ class Other(NamedTuple):
 
 def _is(value: Any, known: Any) -> bool:
     """Tell whether a value is a known one; True is not 1, and NumPy's numbers are numbers."""
-    if isinstance(known, str) or known is None or isinstance(known, bool):
-        return type(value) in (type(known), getattr(value, "dtype", object)) and value == known
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    return number and float(value) == known
+    if known is None:
+        return value is None
+    if isinstance(known, str):
+        return isinstance(value, str) and value == known
+    if isinstance(known, bool):
+        return isinstance(value, bool | np.bool_) and value == known
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(value == known)
 
 
 _COPIED = Other("records are always copied, as they are to be erased")
@@ -284,18 +289,20 @@ def _unknown(cls: type[Any], name: str, known: list[str], of_parts: Iterable[str
     close = [each for each in of_parts if each.endswith(f"__{name}")]
     close = close[:3] or difflib.get_close_matches(name, known, 3)
     advice = f"did you mean {' or '.join(close)}?" if close else "leave it out"
-    return f"{cls.__name__} was given {name}; expected {_listed(known)}; {advice}"
+    given = name if name.isidentifier() else shorten(name)
+    return f"{cls.__name__} was given {given}; expected {_listed(known)}; {advice}"
 
 
 def _refused(cls: type[Any], name: str, value: Any, known: list[str]) -> str:
     base = _with_twin(cls)
     assert base is not None
     other = OTHER_PARAMETERS[base.__name__][name]
-    given = f"{name}={shorten(value)}"
     allowed = " or ".join(repr(each) for each in other.values or ())
     theirs = class_path(base).replace("erasable.", "sklearn.", 1)
     theirs = theirs.replace("feature_extraction.", "feature_extraction.text.")
+    # Releases of scikit-learn differ, and other arguments may have to go with it.
+    there = name in inspect.signature(find_class(theirs)).parameters
     return (
-        f"{cls.__name__} was given {given}; expected {_listed(known)}, or {name}={allowed}, which "
-        f"changes nothing; {other.why}; Refit({theirs}({given})) has it"
-    )
+        f"{cls.__name__} was given {name}={shorten(value)}; expected {_listed(known)}, or "
+        f"{name}={allowed}, which changes nothing; {other.why}"
+    ) + (f"; Refit({theirs}(...)) has it" if there else "")

@@ -99,12 +99,18 @@ class Model(Learner, Transformer, BaseEstimator, ABC):
             There is no such parameter. Those of scikit-learn's estimator that change nothing here
             are ignored.
         """
-        known = list(inspect.signature(type(self)).parameters)
+        before = self.get_params(deep=True)
+        taken = inspect.signature(type(self)).parameters.values()
+        known = [each.name for each in taken if each.kind is not each.VAR_KEYWORD]
         own = {name: value for name, value in params.items() if "__" not in name}
         if own.keys() - set(known):
-            own = without_others(type(self), known, own, self.get_params(deep=True))
+            own = without_others(type(self), known, own, before)
         inner = {name: value for name, value in params.items() if "__" in name}
-        super().set_params(**own, **inner)
+        try:
+            super().set_params(**own, **inner)
+        except Exception:  # of a part, after others were set
+            super().set_params(**before)
+            raise
         return self
 
     # -- what a subclass implements ----------------------------------------------------------------

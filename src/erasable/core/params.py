@@ -8,6 +8,7 @@ names in ``_without_effect``, such as the number of threads.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Mapping
 from itertools import takewhile
 from types import FunctionType, ModuleType
@@ -175,9 +176,13 @@ def encode_params(estimator: BaseEstimator) -> dict[str, Any]:
     InvalidInputError: a parameter is something else, or text that UTF-8 cannot encode.
     """
     left_out = {"random_state", *getattr(estimator, "_without_effect", ())}
+    # The constructor of a user's subclass may set what it does not take.
+    ours = next((c for c in type(estimator).__mro__ if c.__module__.startswith("erasable.")), None)
+    known = {} if ours is None else inspect.signature(ours).parameters
+    set_by_it = {name: getattr(estimator, name) for name in known if hasattr(estimator, name)}
     return {
         name: _encode(name, value)
-        for name, value in sorted(estimator.get_params(deep=False).items())
+        for name, value in sorted({**set_by_it, **estimator.get_params(deep=False)}.items())
         if name not in left_out
     }
 

@@ -158,9 +158,10 @@ class Composition(_BaseComposition, Nested):
             )
             if takers and others:
                 told += f", and {', '.join(others)} only beside the others"
+            mistaken = [] if all("weight" in name for name in params) else ["ids", "groups"]
             raise InvalidInputError(
                 f"fit was given {name_some(list(params))}; expected "
-                f"{' or '.join([*whole, *named]) or 'none'}, as {told}"
+                f"{' or '.join([*mistaken, *whole, *named]) or 'none'}, as {told}"
             )
         chosen = frozenset(named[name] for name in params if name in named)
         return first, frozenset() if first is None else chosen

@@ -1730,9 +1730,10 @@ class Workspace:
             known = intake.find(connection, request)
             body = receipts.fetch(connection, request)
         if body is None:
+            advice = "; run `erasable process` first" if known.state == "pending" else ""
             raise errors.WorkspaceError(
                 f"request {request} is {known.state.replace('_', ' ')}; expected one that is "
-                "completed, which has a receipt; run `erasable process` first"
+                f"completed, which has a receipt{advice}"
             )
         receipts.check_kept(body, request, self.public_key)
         return body

@@ -91,6 +91,33 @@ GOOD = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("estimator", "params", "kept"),
+    [
+        (
+            "linear_model.LogisticRegression",
+            {"max_iter": "9", "C": "2", "solver": "saga"},
+            {"C": 2},
+        ),
+        (
+            "preprocessing.StandardScaler -> linear_model.Ridge",
+            {"standardscaler__copy": "false", "ridge__solver": "lsqr", "ridge__alpha": "2"},
+            {"ridge__alpha": 2},
+        ),
+        ("sklearn.linear_model.LogisticRegression", {"max_iter": "9"}, {"max_iter": 9}),
+        (
+            "ensemble.BaggingClassifier",
+            {"estimator": "erasable.linear_model.LogisticRegression", "estimator__max_iter": "9"},
+            {"estimator": "erasable.linear_model.LogisticRegression"},
+        ),
+    ],
+)
+def test_a_recipe_has_no_parameter_that_is_ignored(estimator, params, kept):
+    recipe = recipes.parse(estimator, params)
+    assert recipe["params"] == kept
+    assert recipes.parse(recipe) == recipe
+
+
 @pytest.mark.parametrize(("estimator", "params", "expected"), GOOD, ids=named)
 def test_names_and_parameters_make_estimators(estimator, params, expected):
     if "penalty" in params:

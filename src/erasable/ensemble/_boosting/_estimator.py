@@ -333,6 +333,7 @@ class Boosting(ModelOfTrees):
         -------
         ndarray of shape (n_features,), float64
         """
+        self._check_fitted()
         counts = np.zeros(self.n_features_in_)
         for flat in self._flats():
             counts += np.bincount(flat.features[flat.features >= 0], minlength=counts.size)

@@ -179,6 +179,7 @@ class _Plan:
     policy: str | None
     left: list[DataSet] = field(default_factory=list)  # that it learned from until now
     prepares: bool = False  # whether it is to be decided how the table is prepared
+    is_another: bool = False  # a model with the name of one that is retired
 
     @property
     def concerned(self) -> list[DataSet]:
@@ -254,8 +255,9 @@ class Fit(Operation[FittedVersion]):
         if before is None or is_another:
             assert recipe is not None
             return _Plan(
-                before, recipe, found, chosen, target, self._hook, self._policy, prepares=self._auto
-            )
+                before, recipe, found, chosen, target, self._hook, self._policy,
+                prepares=self._auto, is_another=is_another,
+            )  # fmt: skip
         asked, was_prepared = before.recipe.get(preparing.OF), preparing.OF in before.recipe
         decides_anew = was_prepared and (
             not self._auto
@@ -478,6 +480,8 @@ def _put_model(
         "policy": plan.policy,
     }  # fmt: skip
     if plan.before is not None:
+        if plan.is_another:
+            values["created_at"] = context.now()
         at = schema.model.c.id == plan.before.id
         connection.execute(update(schema.model).where(at).values(version=number, **values))
         return plan.before.id

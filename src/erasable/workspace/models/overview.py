@@ -101,8 +101,10 @@ def model(connection: Connection, name: str) -> dict[str, Any]:
         v.number, v.cause, v.n_records, v.seconds, v.software, v.created_at, v.superseded_at
     )
     costs = select(m.kind, m.n_records, m.n_deleted, m.seconds, m.at)
-    made = connection.execute(versions.where(v.model_id == found.id).order_by(v.number))
-    took = connection.execute(costs.where(m.model_id == found.id).order_by(m.id))
+    own = (v.model_id == found.id) & (v.number >= verified.first_version(connection, found))
+    made = connection.execute(versions.where(own).order_by(v.number))
+    own = (m.model_id == found.id) & (m.at >= found.created_at)
+    took = connection.execute(costs.where(own).order_by(m.id))
     datasets = [data.get(connection, each) for each in found.datasets]
     return {
         **_described(connection, found),

@@ -110,9 +110,8 @@ def set_params(model: Any, params: Params) -> None:
     """
     for name in sorted(params, key=lambda name: name.count("__")):  # the outer before the inner
         known, valid = model.get_params(deep=True), _settable(model)
-        home, _, last = name.rpartition("__")
-        owner = known.get(home) if home else model
-        if isinstance(owner, Erasable) and not is_refit(owner) and last not in owner.get_params():
+        owner, last = _owner(model, name)
+        if is_without(model, name):
             owner.set_params(**{last: params[name]})  # which ignores it, or says what there is
             continue
         if name not in valid:
@@ -124,6 +123,17 @@ def set_params(model: Any, params: Params) -> None:
         if isinstance(known.get(full), tuple) and isinstance(value, list):
             value = tuple(value)
         model.set_params(**{full: value})
+
+
+def is_without(model: Any, name: str) -> bool:
+    """Tell whether an estimator of erasable has no such parameter: it ignores or refuses it."""
+    owner, last = _owner(model, name)
+    return isinstance(owner, Erasable) and not is_refit(owner) and last not in owner.get_params()
+
+
+def _owner(model: Any, name: str) -> tuple[Any, str]:
+    home, _, last = name.rpartition("__")
+    return model.get_params(deep=True).get(home) if home else model, last
 
 
 def _new(path: str, params: Params, prefix: str) -> BaseEstimator:

@@ -26,6 +26,7 @@ from erasable.workspace.models.parameters import (
     BETWEEN,
     SEED,
     build,
+    is_without,
     parse_parameter,
     set_params,
     steps_of,
@@ -70,8 +71,9 @@ def parse(estimator: Any, params: Mapping[str, Any] | None = None) -> Recipe:
         "estimator": found,
         "params": {name: parse_parameter(name, given) for name, given in (params or {}).items()},
     }
-    make(recipe)
-    return recipe
+    model = make(recipe)
+    kept = {name: each for name, each in recipe["params"].items() if not is_without(model, name)}
+    return {**recipe, "params": kept}
 
 
 def make(recipe: Mapping[str, Any]) -> Erasable:

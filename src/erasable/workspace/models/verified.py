@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from erasable.workspace.ledger.engine import setting
 from erasable.workspace.ledger.schema import model_version, task
@@ -82,11 +82,19 @@ def _requests(n: int) -> str:
     return f"{n:,} request{'' if n == 1 else 's'}"
 
 
+def first_version(connection: Connection, model: Model) -> int:
+    """Return the number of the first version; those before are of retired models of that name."""
+    v = model_version.c
+    own = (v.model_id == model.id) & (v.created_at >= model.created_at)
+    return connection.execute(select(func.min(v.number)).where(own)).scalar() or 0
+
+
 def requests_of(connection: Connection, model: Model) -> list[tuple[int, str]]:
     """Return the requests that a model has followed, with the versions that they made, in order."""
     t, v = task.c, model_version.c
     made = (t.target == "model") & (t.target_id == v.model_id) & (t.after == v.commitment)
-    found = select(v.number, t.request_id).join(task, made).where(v.model_id == model.id)
+    own = (v.model_id == model.id) & (v.number >= first_version(connection, model))
+    found = select(v.number, t.request_id).join(task, made).where(own)
     rows = connection.execute(found.order_by(v.number, t.request_id))
     return [(row.number, row.request_id) for row in rows]
 
@@ -103,7 +111,7 @@ def not_followed(connection: Connection, model: Model) -> int:
 def verified(connection: Connection, model: Model) -> Verified | None:
     """Return what is on record of the verification of a model; None without, or if it is gone."""
     kept = on_record(connection).get(model.name) if model.is_live else None
-    if kept is None:
+    if kept is None or kept["version"] < first_version(connection, model):
         return None
     number = kept["version"]
     followed = requests_of(connection, model)

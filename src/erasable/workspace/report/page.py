@@ -140,7 +140,8 @@ def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, An
     measured = select(
         model.c.name, measurement.c.kind, measurement.c.seconds, measurement.c.n_deleted
     )
-    joined = measured.join(measurement, measurement.c.model_id == model.c.id)
+    of_it = (measurement.c.model_id == model.c.id) & (measurement.c.at >= model.c.created_at)
+    joined = measured.join(measurement, of_it)
     for one in connection.execute(joined.order_by(measurement.c.id)):
         costs.setdefault((one.name, one.kind), []).append((one.seconds, one.n_deleted))
     found = []

@@ -22,15 +22,15 @@ from erasable.workspace.ledger.treatments import (
 _MEANS = {
     REWRITTEN: "the data set was written again without the records",
     DELETED: "the records were deleted from the model",
-    REFITTED: "the model was trained again without the records",
-    RETRAINED: "a command of the organization trained the model again without the records",
+    REFITTED: "the model was trained again {on}",
+    RETRAINED: "a command of the organization trained the model again {on}",
     RETIRED: "the model was given up, and its file erased",
     CORRECTED: "the values were corrected, and the old ones are gone",
     NOT_COVERED: "the model is trained elsewhere, and stayed as it was",
 }
 _EXACTLY = {
-    "bitwise": "Bitwise: it equals, bit for bit, one made without the records.",
-    "converged": "Converged: it equals one made without the records up to a small tolerance.",
+    "bitwise": "Bitwise: it equals, bit for bit, one made {on}.",
+    "converged": "Converged: it equals one made {on} up to a small tolerance.",
     "approximate": "Approximate: it forgets about; a comparison proves nothing.",
 }
 
@@ -44,7 +44,8 @@ def render(body: bytes, public_pem: bytes) -> str:
     says = receipts.show(body)
     touched = wording.touched(says)
     treatments, exactness = ({row[i] for row in touched} for i in (2, 3))
-    means = [(one.name, text) for one, text in _MEANS.items() if one.name in treatments]
+    on = "from the corrected records" if "corrected" in says else "without the records"
+    done = {one.name: text for one, text in _MEANS.items() if one.name in treatments}
     return _pages.render(
         Path(__file__).with_name("receipt.html"),
         "the page of a receipt",
@@ -53,7 +54,7 @@ def render(body: bytes, public_pem: bytes) -> str:
         found=found,
         facts=wording.facts(says),
         touched=touched,
-        means=means,
-        exactly=[text for name, text in _EXACTLY.items() if name in exactness],
+        means=[(name, text.format(on=on)) for name, text in done.items()],
+        exactly=[text.format(on=on) for name, text in _EXACTLY.items() if name in exactness],
         statement=sha256(peek(unpack(body, "the receipt")["envelope"])).hexdigest(),
     )
