@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._jit import inlined
+from erasable.core._jit import borrowing, inlined
 from erasable.core.arrays import Ints32, Words
 from erasable.tree._hash_kernels import mix32, mix64
 from erasable.tree._layout import (
@@ -401,13 +401,13 @@ def _candidates(growing: GrowingTree, work: TreeScratch, slot: int, place: int) 
     )  # fmt: skip
 
 
-@inlined
+@borrowing
 def _set_gaps_aside(
     packed: Words, m: int, rules: TreeRules, work: TreeScratch, out: NodeCandidates
 ) -> Any:
     """Put the records in `work` that have a value before those that have none, and sum these.
 
-    Return how many have a value.
+    Return how many have a value. See `_pick_among_gaps` for why it is not inlined.
     """
     gaps = out.gaps
     for s in range(gaps.size):

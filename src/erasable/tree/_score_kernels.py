@@ -138,7 +138,7 @@ def _better(feature: int, code: Any, score: float, ranks: Ints, best: Split) -> 
     return best
 
 
-@inlined
+@borrowing
 def _pick_among_gaps(
     feature: int,
     ranks: Ints,
@@ -152,7 +152,7 @@ def _pick_among_gaps(
     sums: Ints,
     best: Split,
 ) -> Split:
-    """See `pick`."""
+    """See `pick`. It is not inlined, which would slow down data without gaps by 5 %."""
     code, count, left, gaps = candidates
     n_gaps = gaps[gaps.size - 1]
     n_told = n - n_gaps
