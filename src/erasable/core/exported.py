@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from erasable.core.errors import ExportError
+
 __all__ = ["Exported"]
 
 
 class Exported:
     """An attribute that is read from ``to_sklearn()``, made anew at each access.
 
-    So it is never out of date, and nothing of it is kept.
+    So it is never out of date, and nothing of it is kept. A model without such an estimator, as one
+    of a class of the user's, has no such attribute.
 
     Examples
     --------
@@ -29,4 +32,9 @@ class Exported:
         self._name = name
 
     def __get__(self, model: Any, owner: type[Any] | None = None) -> Any:
-        return self if model is None else getattr(model.to_sklearn(), self._name)
+        if model is None:
+            return self
+        try:
+            return getattr(model.to_sklearn(), self._name)
+        except ExportError as error:
+            raise AttributeError(str(error)) from None

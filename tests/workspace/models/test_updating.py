@@ -226,7 +226,7 @@ def test_a_refresh_names_each_model_that_cannot_follow(
     source["weight"] = [1.0, None, 2.0]
     write_csv(tmp_path / "gap.csv", source)
     workspace.append("visits", tmp_path / "gap.csv")
-    each = "3 of 4 models cannot follow, 'bayes', 'forest', 'groups': the model 'bayes' cannot"
+    each = "2 of 4 models cannot follow, 'bayes', 'groups': the model 'bayes' cannot"
     with pytest.raises(WorkspaceError, match=each):
         workspace.refresh()
     assert states(workspace)["ridge"] == "ready"

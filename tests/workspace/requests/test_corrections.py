@@ -175,7 +175,7 @@ def test_the_receipt_names_columns_and_no_value(workspace: Workspace, tmp_path: 
         "request-acknowledged", "request-started", "request-corrected", "request-completed"
     ]  # fmt: skip
     workspace.report(tmp_path / "report.html")
-    assert "<td>correction</td>" in (tmp_path / "report.html").read_text()
+    assert '<td data-of="asks for">correction</td>' in (tmp_path / "report.html").read_text()
 
 
 def test_every_version_that_is_kept_is_corrected(workspace: Workspace, tmp_path: Path) -> None:

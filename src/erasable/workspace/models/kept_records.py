@@ -19,6 +19,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from erasable.core.exported import Exported
+
 _NOT_LEARNED = frozenset({
     "algorithm_version", "class", "feature_names", "is", "kind", "name", "names", "of", "params",
     "record_set", "seed", "scikit_learn", "text_columns",
@@ -208,7 +210,7 @@ def _learned(tree: Any, *, inside: bool = False) -> Iterator[tuple[tuple[int, ..
 def _seen(model: Any, X: Any) -> Iterator[Any]:
     """Yield what the steps of a model have seen of the records, as far as it can be told."""
     yield X
-    if hasattr(model, "estimator_"):
+    if _kept(model, "estimator_") is not None and _kept(model, "estimators_") is None:
         X, model = _matrix(X), model.estimator_
     for part, columns in _members(model):
         if columns is None:
@@ -226,9 +228,16 @@ def _seen(model: Any, X: Any) -> Iterator[Any]:
         yield X
 
 
+def _kept(model: Any, name: str) -> Any:
+    """Return an attribute that a model keeps; None instead of one that it makes of its state."""
+    is_made = isinstance(getattr(type(model), name, None), Exported)
+    return None if is_made else getattr(model, name, None)
+
+
 def _members(model: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the members of an ensemble, and the columns that each looks at; None for all."""
-    parts = getattr(model, "estimators_", [])
+    parts = _kept(model, "estimators_")
+    parts = [] if parts is None else parts
     parts = parts.ravel().tolist() if isinstance(parts, np.ndarray) else list(parts)
     columns = getattr(model, "estimators_features_", [None] * len(parts))
     yield from zip(parts, columns, strict=True)
