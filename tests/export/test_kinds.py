@@ -555,3 +555,13 @@ def test_a_table_of_parquet_is_as_one_in_memory(tmp_path: Path) -> None:
     for model in (Ridge(), KNeighborsClassifier(3), make_pipeline(StandardScaler(), GaussianNB())):
         model.fit(records)
         compare(model, model.to_sklearn(records=True), pd.DataFrame(NEW, columns=FRAME.columns))
+
+
+def test_parameters_of_an_exported_estimator_are_its_own() -> None:
+    model = linear_model.Ridge(alpha=np.array([2.5])).fit([[1.0], [2.0], [4.0]], [1.0, 2.0, 2.0])
+    before = model.digest()
+    exported = model.to_sklearn()
+    assert exported.alpha == model.alpha
+    exported.alpha[:] = 77.0
+    assert model.alpha.item() == 2.5
+    assert model.digest() == before

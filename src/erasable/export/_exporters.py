@@ -6,6 +6,7 @@ is needed, it is a function. Nothing of erasable is in what they return.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -138,7 +139,7 @@ def export(
     """
     cls = type(model)
     if cls in EXPORTERS:
-        source = Source(model, at_fit, held, records)
+        source = Source(model, lambda name: copy.deepcopy(at_fit(name)), held, records)
         made = EXPORTERS[cls](source)
         set_names(made, source.names)
         return made
