@@ -1,7 +1,7 @@
 """Parameters of scikit-learn's estimators that ours have not: ignored, or refused with a hint.
 
-The law kept here: a parameter that is ignored has no effect on a model, whatever its value is here,
-and is kept nowhere: neither in ``get_params`` nor in a digest or a file.
+The law kept here: an ignored parameter does not change a model, and it is not stored: neither
+``get_params`` nor a digest nor a file has it.
 """
 
 from __future__ import annotations
@@ -223,7 +223,9 @@ OTHER_PARAMETERS: Mapping[str, Mapping[str, Other]] = {
         **_LEAST_SQUARES,
         "max_iter": _ONE_SOLVER,
         "random_state": _NOTHING_DRAWN,
-        "solver": Other("the solution is that of exact sums, whatever solver is named"),
+        "solver": Other(
+            "the solution is computed from exact sums; the choice of a solver does not change it"
+        ),
     },
     "RobustScaler": {"copy": _COPIED},
     "SimpleImputer": {"copy": _COPIED},
