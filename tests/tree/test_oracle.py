@@ -21,7 +21,7 @@ from erasable.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from erasable.tree import _forest as forest_module
 from erasable.tree._layout import BLOCK
 from naming import named
-from tree.trees import assert_grown, expected, tables
+from tree.trees import assert_grown, assert_grown_on, expected, tables
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 MODELS = [
@@ -43,21 +43,7 @@ MODELS = [
 @settings(max_examples=examples(25), phases=PHASES)
 @given(table=tables(), seed=st.integers(0, 9), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_trees_are_the_oracles(kind: Any, table: Any, seed: int, cuts: list[int]) -> None:
-    X, y = table
-    if not is_classifier(kind):
-        y = y * 0.75
-    ids = np.arange(len(X)) * 7 - 30
-    model = clone(kind).set_params(random_state=seed).fit(X, y, ids=ids)
-    assert_grown(model, X, y, ids.tolist())
-    order = np.random.default_rng(seed).permutation(len(X))
-    done = 0
-    for rows in np.split(order, sorted(cuts)):
-        done += len(rows)
-        left = np.sort(order[done:])
-        if not len(left):
-            break
-        model.delete(ids[rows])
-        assert_grown(model, X[left], y[left], ids[left].tolist())
+    assert_grown_on(kind, table, seed, cuts)
 
 
 @pytest.mark.parametrize("kind", [MODELS[0], MODELS[5], MODELS[6]], ids=named)

@@ -7,7 +7,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 
 from erasable.core.grid import Grid
 from tree.oracle import Oracle, Record
@@ -93,3 +93,22 @@ def assert_grown(model: Any, X: Any, y: Any, owners: list[Any]) -> None:
     assert state.keys() == wanted.keys()
     for name in ("n_nodes", "features", "leaves", "thresholds", *(state.keys() & {"gap_sides"})):
         assert state[name].tolist() == wanted[name], name
+
+
+def assert_grown_on(kind: Any, table: Any, seed: int, cuts: list[int]) -> None:
+    """A model is the oracle's after its fit, and after each deletion of a part of the records."""
+    X, y = table
+    if not is_classifier(kind):
+        y = y * 0.75
+    ids = np.arange(len(X)) * 7 - 30
+    model = clone(kind).set_params(random_state=seed).fit(X, y, ids=ids)
+    assert_grown(model, X, y, ids.tolist())
+    order = np.random.default_rng(seed).permutation(len(X))
+    done = 0
+    for rows in np.split(order, sorted(cuts)):
+        done += len(rows)
+        left = np.sort(order[done:])
+        if not len(left):
+            break
+        model.delete(ids[rows])
+        assert_grown(model, X[left], y[left], ids[left].tolist())
