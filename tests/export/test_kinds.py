@@ -565,3 +565,15 @@ def test_parameters_of_an_exported_estimator_are_its_own() -> None:
     exported.alpha[:] = 77.0
     assert model.alpha.item() == 2.5
     assert model.digest() == before
+
+
+def test_a_class_of_the_users_has_no_attributes_of_an_export() -> None:
+    class Mine(RandomForestClassifier):
+        pass
+
+    rows, classes = [[1.0], [2.0], [4.0], [5.0]], [0, 0, 1, 1]
+    assert len(RandomForestClassifier(2).fit(rows, classes).estimators_) == 2
+    model = Mine(2).fit(rows, classes)
+    assert not hasattr(model, "estimators_")
+    with pytest.raises(AttributeError, match="no estimator like Mine"):
+        _ = model.estimators_
