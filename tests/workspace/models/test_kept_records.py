@@ -24,7 +24,7 @@ from erasable.feature_extraction import TfidfVectorizer
 from erasable.kernel import NadarayaWatson
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
-from erasable.workspace.models.kept_records import keeps_records
+from erasable.workspace.models.kept_records import fields_of_one_record, keeps_records
 
 N = 60
 _rng = np.random.default_rng(7)
@@ -96,3 +96,19 @@ def test_documents():
     )
     simple = make_pipeline(TfidfVectorizer(), Refit(LogisticRegression()))
     assert not keeps_records(loaded(simple, TEXTS), lambda: TEXTS)
+
+
+def test_attributes_that_are_made_of_the_state_are_not_looked_into(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A forest has `estimator_` and `estimators_`, which export all of its trees."""
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    forest = ensemble.RandomForestClassifier(3).fit(rows, rows[:, 0] > 0)
+    exports = []
+    monkeypatch.setattr(type(forest), "to_sklearn", lambda model: exports.append(model))
+    table = pa.table({"a": rows[:, 0], "b": rows[:, 1]})
+    assert not keeps_records(forest, lambda: table)
+    fields_of_one_record(forest, lambda: table)
+    assert exports == []
+    assert not hasattr(forest, "estimators_")
+    assert exports == [forest]
