@@ -13,7 +13,12 @@ from sklearn.utils import get_tags
 
 import erasable
 from erasable.cluster import KMeans
-from erasable.core.errors import ArtifactError, ErasableError, InvalidInputError
+from erasable.core.errors import (
+    ArtifactError,
+    ErasableError,
+    InvalidDataError,
+    InvalidInputError,
+)
 from erasable.core.records import Records
 from erasable.ensemble import ShardedClassifier
 from erasable.linear_model import LogisticRegression, Ridge
@@ -151,3 +156,27 @@ def test_other_values_are_still_refused() -> None:
         file.seek(0)
         with pytest.raises(ArtifactError):
             erasable.load(file, form)
+
+
+@pytest.mark.parametrize("name", ["ridge", "scale", "tree"])
+def test_numbers_in_columns_of_objects_are_read_as_fit_reads_them(name: str) -> None:
+    frame = pd.DataFrame(X, columns=["a", "b"]).astype({"b": object})
+    model = MODELS[name].fit(frame, Y if name in PREDICT else None)
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    loaded = erasable.load(file, (frame, Y if name in PREDICT else range(N)))
+    check_deletes(model, loaded, {"ids": [3, 8]})
+
+
+@pytest.mark.parametrize(
+    "cells, told",
+    [
+        ([1, 2.5, 3], "the records hold objects; Ridge expected numbers; make numbers of those"),
+        ([1, "b", 3], "the records hold text; Ridge expected numbers; encode or drop those"),
+    ],
+)
+def test_records_of_a_frame_say_whether_objects_are_text(cells: list[Any], told: str) -> None:
+    records = Records(pd.DataFrame({"a": pd.Series(cells, dtype=object)}), [1.0, 2.0, 3.0])
+    with pytest.raises(InvalidDataError, match=told):
+        Ridge().fit(records)

@@ -17,7 +17,7 @@ from erasable.core.messages import no_target
 from erasable.core.records import Records
 from erasable.core.targets import check_target
 from erasable.core.undecided_types import may_be_rounded, refuse_rounded, refuse_rows_without_text
-from erasable.core.values import Accepts, refuse_unsuited
+from erasable.core.values import ANYTHING, Accepts, refuse_unsuited
 
 if TYPE_CHECKING:
     from erasable.core.model import Model
@@ -153,7 +153,11 @@ def _from_tuple(model: Model, given: tuple[Any, ...], predicts: bool) -> Records
     if not predicts:
         parts.pop("y", None)
     hashed = model._info.values  # old files hash unread columns, too
-    records = Records._read_for(model if hashed is None or hashed.unread else None, **parts)
+    unread = model if hashed is None or hashed.unread else None
+    accepts = Accepts.of(model)
+    if accepts.objects:  # it may have learned from records that were read as numbers
+        accepts = ANYTHING
+    records = Records._read_for(unread, accepts=accepts, **parts)
     if records.y is not None:
         records.y = check_target(model, records.y)  # a column of one, as `fit` takes it
     return records

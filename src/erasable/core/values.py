@@ -171,9 +171,10 @@ def refuse_unsuited(
             )
     elif matrix.dtype == object:
         if not (accepts.objects or accepts.documents):
-            raise InvalidDataError(
-                f"the records hold text; {name} expected numbers; encode or drop those columns"
-            )
+            held, advice = "text", "encode or drop those columns"
+            if isinstance(matrix, np.ndarray) and not _some_text(matrix[live]):
+                held, advice = "objects", "make numbers of those columns, astype(float)"
+            raise InvalidDataError(f"the records hold {held}; {name} expected numbers; {advice}")
     elif accepts.documents:
         raise InvalidDataError(
             f"the records hold numbers; {name} expected one text for each; pass a list of strings"
@@ -277,7 +278,7 @@ def _has_text(X: Any, frame: Any, accepts: Accepts) -> bool:
             return X.dtype.kind in "UT"
         if accepts is not ANYTHING:  # so that no record decides how the others are read
             return True
-        return any(isinstance(value, str) for value in X.reshape(-1).tolist())
+        return _some_text(X)
     if isinstance(X, list | tuple):
         return any(
             isinstance(value, str)
@@ -286,6 +287,10 @@ def _has_text(X: Any, frame: Any, accepts: Accepts) -> bool:
             for value in row
         )
     return False
+
+
+def _some_text(cells: NDArray[Any]) -> bool:
+    return any(isinstance(value, str) for value in cells.reshape(-1).tolist())
 
 
 def _read_objects(estimator: BaseEstimator, X: Any, frame: Any, reset: bool) -> NDArray[Any]:
