@@ -81,6 +81,7 @@ suppress release patient-7
 remove-domain visits --where "malignant == 1" --budget 20% --plot curve.svg
 remove-domain visits --where "malignant == 1" --budget 20% --fresh later.csv --yes
 suppress import erased.json
+target scan spring.csv
 status
 report report.html
 workspace copy ../team --database postgresql://ann@db.example/models
@@ -188,7 +189,7 @@ def keys(found: dict[str, Any]) -> str:
 
 def path_of(args: list[str]) -> tuple[str, ...]:
     """Return the command of a command line: ("dataset", "add")."""
-    groups = ("workspace", "dataset", "model", "receipt", "log", "subject", "suppress")
+    groups = ("workspace", "dataset", "model", "receipt", "log", "subject", "suppress", "target")
     return tuple(args[: 2 if args[0] in groups else 1])
 
 

@@ -29,6 +29,7 @@ EXPECTED = [
     "model register", "model export", "model retire", "receipt show", "receipt check", "log show",
     "log verify", "log head", "subject show", "subject link", "suppress list", "suppress release",
     "suppress export", "suppress import", "workspace migrate", "workspace copy",
+    "target scan",
     "work", "tasks", "retry", "backup", "restore", "model publish", "compile",
 ]  # fmt: skip
 

@@ -42,6 +42,7 @@ METHODS = {
     "suppress release": "release",
     "suppress export": "suppression_list",
     "suppress import": "import_suppression_list",
+    "target scan": "scan_target",
     "workspace migrate": "migrate",
     "workspace copy": "copy",
     "backup": "back_up",

@@ -170,7 +170,7 @@ def test_numbers_in_columns_of_objects_are_read_as_fit_reads_them(name: str) -> 
 
 
 @pytest.mark.parametrize(
-    "cells, told",
+    ("cells", "told"),
     [
         ([1, 2.5, 3], "the records hold objects; Ridge expected numbers; make numbers of those"),
         ([1, "b", 3], "the records hold text; Ridge expected numbers; encode or drop those"),

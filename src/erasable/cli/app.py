@@ -13,6 +13,7 @@ import erasable.cli.models as models
 import erasable.cli.people as people
 import erasable.cli.requests as requests
 import erasable.cli.selection as selection
+import erasable.cli.targets as targets
 import erasable.cli.workers as workers
 import erasable.cli.workspaces as workspaces
 from erasable import __version__
@@ -48,6 +49,6 @@ def _options(
 
 for group in (
     workspaces, datasets, models, selection, requests, workers, domains, evidence,
-    people,
+    people, targets,
 ):  # fmt: skip
     app.add_typer(group.app)

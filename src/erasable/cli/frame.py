@@ -104,7 +104,7 @@ ORDER = [
     "init", "status", "report", "key", "workspace", "backup", "restore", "dataset", "model",
     "select", "request", "correct", "process", "work", "tasks", "retry", "remove-domain",
     "requests", "deny", "cancel", "hold", "extend", "verify",
-    "audit", "receipt", "log", "subject", "suppress", "compile",
+    "audit", "receipt", "log", "subject", "suppress", "target", "compile",
 ]  # fmt: skip
 """The commands as the help lists them."""
 

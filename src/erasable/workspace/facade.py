@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from erasable.workspace.requests.restoring import Imported
     from erasable.workspace.requests.worker import Done
     from erasable.workspace.selection.choice import ChosenRecords
+    from erasable.workspace.targets.scanning import Scanned
 
 _Result = TypeVar("_Result")
 
@@ -1112,6 +1113,44 @@ class Workspace:
         from erasable.workspace.requests import preview
 
         return preview.describe_person(self.context, value, type)
+
+    def scan_target(
+        self, place: str, *, query: str | None = None, subjects: Sequence[str] = ()
+    ) -> Scanned:
+        """Find people whom the workspace knows, or has erased, in a place outside of it.
+
+        Nothing is changed there or here. Columns of text and of whole numbers are compared with
+        the pseudonyms of the workspace, under all types that it uses.
+
+        Parameters
+        ----------
+        place : str
+            A file or a folder of them, Parquet in an object store by its URL, or the URL of a
+            database, with ``#table`` or for all of its tables.
+        query : str, default=None
+            The records of a database, instead of a table.
+        subjects : sequence of str
+            Columns to look at, as "mail:email"; without a type, of type id. By default all.
+
+        Returns
+        -------
+        Scanned
+            With columns: one for each column and type that has identities of people who are known
+            or erased, or whose values look like addresses or telephone numbers. Each has place,
+            column, type, n_rows (of the table), n_attributed (rows of people who are known or
+            erased), n_known and n_erased (identities). And with warnings: a line for each of
+            several tables that cannot be read.
+
+        Raises
+        ------
+        SourceError
+            The place cannot be read, or has not one of the columns.
+        InvalidParameterError
+            There is no such type.
+        """
+        from erasable.workspace.targets import scanning
+
+        return scanning.scan(self.context, place, query, subjects)
 
     def link(
         self, value: Any, other: Any, *, type: str | None = None, other_type: str | None = None

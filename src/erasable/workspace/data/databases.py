@@ -90,6 +90,25 @@ def sql_batches(given: str, place: str, query: str | None) -> Iterator[pa.Table]
             ) from None
 
 
+def table_names(given: str) -> list[str]:
+    """Return the names of the tables of a database, those of its default schema."""
+    url = _url(given)
+    place = sa.URL.create(url.drivername, host=url.host, database=url.database).render_as_string()
+    with _connected(url, place) as connection:
+        try:
+            names = sorted(sa.inspect(connection).get_table_names())
+        except SQLAlchemyError as error:
+            raise SourceError(
+                f"the tables of {place!r} cannot be listed ({type(error).__name__}); expected a "
+                "database whose schema you may read; name a table, as in URL#TABLE"
+            ) from None
+    if not names:
+        raise SourceError(
+            f"the database at {place!r} has no table; expected one or more; name another database"
+        )
+    return names
+
+
 def _split(text: str) -> tuple[str, str | None]:
     """Split a URL and its ``#table``; a '#' further left belongs to a path or a password."""
     head, slash, tail = text.rpartition("/")

@@ -39,6 +39,10 @@ _EXPECTED = (
 )
 
 
+class EmptySourceError(SourceError):
+    """A source has no records."""
+
+
 class Source:
     r"""A source of kind "csv", "json", "parquet" or "sql"; `Source.parse` finds the kind.
 
@@ -109,6 +113,12 @@ class Source:
     def from_json(cls, kept: dict[str, Any]) -> Source:
         """Return the source that `to_json` described, without credentials."""
         return cls(kept["kind"], kept["place"], kept.get("query"), kept["place"])
+
+    @staticmethod
+    def reads(path: Path) -> bool:
+        """Tell whether a file is of a known kind, by its name."""
+        name = path.name.lower()
+        return name.endswith((*_PARQUET, *_JSON)) or _separator(path) is not None
 
     @staticmethod
     def takes_query(text: str) -> bool:
@@ -214,7 +224,7 @@ class Source:
                 n_records += table.num_rows
                 yield table
         if n_records == 0:
-            raise SourceError(
+            raise EmptySourceError(
                 f"{self.place!r} has no records; expected one or more; check that it is whole"
             )
 

@@ -1,0 +1,70 @@
+"""Commands `erasable target`: places outside of the workspace with records of people."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+
+import erasable.cli.show as show
+from erasable.cli.frame import CommandGroup, command, opened
+from erasable.cli.options import FOLDER, IDENTITY_TYPES, JSON, argument, option, switch
+from erasable.cli.options import columns as listed
+
+app = typer.Typer()
+
+group = typer.Typer(
+    cls=CommandGroup, help="Look for people in databases and files outside of the workspace."
+)
+
+app.add_typer(group, name="target", rich_help_panel="People")
+
+
+@command(group, "scan", example="erasable target scan sqlite:///shop.db")
+def scan(
+    place: str = argument(
+        "PLACE",
+        "A CSV, TSV, JSON lines or Parquet file, a folder of them, Parquet in an object store by "
+        "its URL, or the URL of a database, with #table or for all of its tables.",
+    ),
+    subject: list[str] | None = option(
+        "COL:TYPE,...",
+        f"Columns to look at, with the type of their values: {IDENTITY_TYPES}. By default all, "
+        "under all types of the workspace.",
+    ),
+    query: str | None = option("SQL", "What to select, if the place is a database."),
+    check: bool = switch("--check", "End with 1 if there are records of people who were erased."),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Find columns with identities of people who are known here, or were erased; change nothing."""
+    columns = [column for each in subject or () for column in listed(each) or () if column]
+    scanned = opened(folder).scan_target(place, query=query, subjects=columns)
+    show.warn(scanned.warnings)
+    found = scanned.columns
+    n_erased = sum(each.n_erased for each in found)
+    if not show.printed(as_json, asdict(scanned)):
+        show.table(
+            ["place", "column", "type", "rows", "of", "known", "erased"],
+            [
+                (
+                    each.place, each.column, each.type, show.count(each.n_attributed),
+                    show.count(each.n_rows), show.count(each.n_known), show.count(each.n_erased),
+                )
+                for each in found
+            ],
+            right="rows,of,known,erased",
+        )  # fmt: skip
+        show.line()
+        show.line(_told(len(found), n_erased))
+    if check and n_erased:
+        raise typer.Exit(1)
+
+
+def _told(n_columns: int, n_erased: int) -> str:
+    if not n_columns:
+        return "nobody who is known here, or was erased, was found; nothing was changed"
+    if not n_erased:
+        return "nobody who was erased was found; nothing was changed"
+    n = show.words(n_erased, "identity", "identities")
+    return f"{n} of people who were erased: delete their rows there; nothing was changed here"
