@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +83,8 @@ suppress release patient-7
 remove-domain visits --where "malignant == 1" --budget 20% --plot curve.svg
 remove-domain visits --where "malignant == 1" --budget 20% --fresh later.csv --yes
 suppress import erased.json
-target scan spring.csv
+target scan sqlite:///clinic.db
+target erase sqlite:///clinic.db --subject patients.id --yes
 status
 report report.html
 workspace copy ../team --database postgresql://ann@db.example/models
@@ -153,6 +156,11 @@ def lay_out(folder: Path) -> None:
     }  # fmt: skip
     for name, part in parts.items():
         (folder / name).write_text("\n".join([head, *part]) + "\n")
+    with closing(sqlite3.connect(folder / "clinic.db")) as base:
+        base.execute("create table patients (id text primary key, name text)")
+        people = [(f"patient-{i}", f"Patient {i}") for i in range(20)]
+        base.executemany("insert into patients values (?, ?)", people)
+        base.commit()
     (folder / "withdrawn.txt").write_text("patient-11\npatient-12\npatient-13\n")
 
 

@@ -43,6 +43,7 @@ METHODS = {
     "suppress export": "suppression_list",
     "suppress import": "import_suppression_list",
     "target scan": "scan_target",
+    "target erase": "erase_target",
     "workspace migrate": "migrate",
     "workspace copy": "copy",
     "backup": "back_up",
@@ -80,6 +81,7 @@ OF_PYTHON = {
     "path", "progress",  # of class methods: --workspace, and what is printed
     "values", "value", "exported", "source",  # what a file or arguments hold
     "cost",  # a function
+    "dry_run",  # without --yes
     "limit", "stopped", "tell",
 }  # fmt: skip
 

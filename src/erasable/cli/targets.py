@@ -38,8 +38,7 @@ def scan(
     as_json: bool = JSON,
 ) -> None:
     """Find columns with identities of people who are known here, or were erased; change nothing."""
-    columns = [column for each in subject or () for column in listed(each) or () if column]
-    scanned = opened(folder).scan_target(place, query=query, subjects=columns)
+    scanned = opened(folder).scan_target(place, query=query, subjects=_names(subject))
     show.warn(scanned.warnings)
     found = scanned.columns
     n_erased = sum(each.n_erased for each in found)
@@ -67,4 +66,60 @@ def _told(n_columns: int, n_erased: int) -> str:
     if not n_erased:
         return "nobody who was erased was found; nothing was changed"
     n = show.words(n_erased, "identity", "identities")
-    return f"{n} of people who were erased: delete their rows there; nothing was changed here"
+    return (
+        f"{n} of people who were erased: `erasable target erase` takes them out of a database; "
+        "nothing was changed"
+    )
+
+
+@command(
+    group, "erase", example="erasable target erase sqlite:///shop.db --subject customers.mail:email"
+)
+def erase(
+    place: str = argument("PLACE", "The URL of a database, such as sqlite:///shop.db."),
+    subject: list[str] = option(
+        "TABLE.COL:TYPE,...",
+        f"Columns that say whose rows there are, with the type of their values: {IDENTITY_TYPES}. "
+        "By default id.",
+        default=...,
+    ),
+    action: str = option(
+        "ACTION",
+        "What becomes of their rows: delete; null, which empties all columns but keys; or mask, "
+        "which replaces texts, too.",
+        default="delete",
+    ),
+    cascade: list[str] | None = option(
+        "TABLE,...", "Tables whose rows go with what they refer to, where the schema does not say."
+    ),
+    keep: list[str] | None = option("COL,...", "Columns that null and mask leave as they are."),
+    yes: bool = switch("--yes", "Change the rows; without it nothing is changed (a dry run)."),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Take everybody on the suppression list out of a database outside of the workspace."""
+    found = opened(folder).erase_target(
+        place, _names(subject), action=action,
+        cascade=_names(cascade), keep=_names(keep), dry_run=not yes,
+    )  # fmt: skip
+    if show.printed(as_json, asdict(found)):
+        return
+    if not found.changed:
+        show.line("nobody who was erased was found; nothing was changed")
+        return
+    changed = "deleted" if action == "delete" else "overwritten"
+    rows = [(name, n, changed) for name, n in found.changed.items()]
+    rows += [(name, n, "lose a reference") for name, n in found.detached.items()]
+    show.table(
+        ["of", "rows", ""], [(name, show.count(n), done) for name, n, done in rows], right="rows"
+    )
+    show.line()
+    n = show.words(found.n_people, "identity", "identities")
+    if not yes:
+        show.line(f"dry run, for {n}: nothing was changed; --yes changes the rows")
+        return
+    show.line(f"{n}: {found.verdict}{'' if found.reason is None else f': {found.reason}'}")
+
+
+def _names(given: list[str] | None) -> list[str]:
+    return [name for each in given or () for name in listed(each) or () if name]

@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from erasable.workspace.requests.restoring import Imported
     from erasable.workspace.requests.worker import Done
     from erasable.workspace.selection.choice import ChosenRecords
+    from erasable.workspace.targets.erasing import Erased
     from erasable.workspace.targets.scanning import Scanned
 
 _Result = TypeVar("_Result")
@@ -1151,6 +1152,61 @@ class Workspace:
         from erasable.workspace.targets import scanning
 
         return scanning.scan(self.context, place, query, subjects)
+
+    def erase_target(
+        self,
+        place: str,
+        subjects: Sequence[str],
+        *,
+        action: str = "delete",
+        cascade: Collection[str] = (),
+        keep: Collection[str] = (),
+        dry_run: bool = False,
+    ) -> Erased:
+        """Erase the people on the suppression list from a database outside of the workspace.
+
+        Everything happens in one transaction, or nothing. Rows that refer to deleted rows are
+        deleted or lose the reference, as the foreign keys of the schema say. Then the database is
+        asked to free what it can, and looked at again. The log has an entry of it.
+
+        Parameters
+        ----------
+        place : str
+            The URL of a database, as SQLAlchemy has it.
+        subjects : sequence of str
+            Columns that say whose rows there are, as "customers.mail:email"; without a type, of
+            type id.
+        action : {"delete", "null", "mask"}, default="delete"
+            What becomes of the rows. With "null" they stay, and all columns but those of keys and
+            of `keep` become null; with "mask" texts become "erased" instead.
+        cascade : collection of str
+            Tables whose rows leave with the rows that they refer to, where the schema does not say
+            what becomes of them.
+        keep : collection of str
+            Columns, as "city" or "customers.city", that are not overwritten.
+        dry_run : bool, default=False
+            Only say what would be done.
+
+        Returns
+        -------
+        Erased
+            With place, n_people (identities), changed (rows by table), detached (rows that lose a
+            reference, by column), verdict ("purged" or "deleted, not proved gone") and reason.
+
+        Raises
+        ------
+        SourceError
+            The database cannot be reached or changed, has not one of the tables or columns, or a
+            row would be left that refers to a deleted one.
+        InvalidParameterError
+            There is no such action or type.
+        """
+        from erasable.workspace.targets import erasing
+
+        return erasing.erase(
+            self.context, place, subjects,
+            action=action, cascade=cascade, keep=keep, dry_run=dry_run,
+        )  # fmt: skip
 
     def link(
         self, value: Any, other: Any, *, type: str | None = None, other_type: str | None = None

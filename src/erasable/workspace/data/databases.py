@@ -109,6 +109,40 @@ def table_names(given: str) -> list[str]:
     return names
 
 
+@contextmanager
+def writable(given: str) -> Iterator[tuple[sa.Engine, str]]:
+    """Open a database so that it can be changed; yields it with its URL for messages."""
+    address, table = _split(given)
+    if table is not None or "://" not in given:
+        raise SourceError(
+            f"{given[:80]!r} names no database; expected DRIVER://USER:PASSWORD@HOST/DATABASE "
+            "without a table; leave '#' and what follows out"
+        )
+    url = _url(address)
+    place = sa.URL.create(url.drivername, host=url.host, database=url.database).render_as_string()
+    if url.get_backend_name() == "sqlite" and url.get_driver_name() == "pysqlite":
+        path = _sqlite_file(url)
+        if not path.is_file():
+            raise SourceError(f"{str(path)!r} is not there; expected a file of SQLite")
+        at = sa.URL.create("sqlite", database=str(path))
+        engine = sa.create_engine(at, creator=lambda: _open_writable(path), poolclass=sa.NullPool)
+        sa.event.listen(engine, "begin", lambda each: each.exec_driver_sql("begin immediate"))
+    else:
+        engine = _engine(url, place)
+    try:
+        yield engine, place
+    finally:
+        engine.dispose()
+
+
+def _open_writable(path: Path) -> sqlite3.Connection:
+    """Open a file of SQLite that clears what it deletes, and keeps foreign keys."""
+    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
+    connection.execute("pragma foreign_keys = on")
+    connection.execute("pragma secure_delete = on")
+    return connection
+
+
 def _split(text: str) -> tuple[str, str | None]:
     """Split a URL and its ``#table``; a '#' further left belongs to a path or a password."""
     head, slash, tail = text.rpartition("/")

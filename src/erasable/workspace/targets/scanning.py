@@ -160,7 +160,7 @@ def _count(context: Context, values: pa.ChunkedArray, types: Types, of: _Column)
     for kind, region in types:
         tokens: dict[str, list[Any]] = {}
         for value in counts:
-            for token in _tokens(context, value, kind, region):
+            for token in tokens_under(context, value, kind, region):
                 tokens.setdefault(token, []).append(value)
         with context.ledger.reading() as connection:
             known = values_held(connection, identity.c.token, tokens)
@@ -172,7 +172,7 @@ def _count(context: Context, values: pa.ChunkedArray, types: Types, of: _Column)
             of.erased.setdefault(kind, set()).update(erased)
 
 
-def _tokens(context: Context, value: Any, kind: str, region: str | None) -> Iterator[str]:
+def tokens_under(context: Context, value: Any, kind: str, region: str | None) -> Iterator[str]:
     """Return the tokens of a value under a type, none where it does not suit it."""
     try:
         yield context.keys.token(kind, value, region)

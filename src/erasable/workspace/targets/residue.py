@@ -1,0 +1,58 @@
+"""Search of files for bytes that ought to be gone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+
+SHORTEST = 6
+"""Bytes of a mark, at least: shorter ones are in a file by chance."""
+
+_AT_ONCE = 1 << 22  # bytes that are looked through at a time
+
+
+def marks_in(path: Path, marks: Collection[bytes]) -> set[bytes]:
+    """Return which marks, of `SHORTEST` bytes or more, a file holds.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "data")
+    ...     _ = path.write_bytes(b"one: ann@x.org, two")
+    ...     marks_in(path, [b"ann@x.org", b"bob@x.org"])
+    {b'ann@x.org'}
+    """
+    if any(len(mark) < SHORTEST for mark in marks):
+        raise ValueError(f"a mark is shorter than {SHORTEST} bytes")
+    if not marks:
+        return set()
+    by_start: dict[int, list[bytes]] = {}
+    for mark in marks:
+        by_start.setdefault(int.from_bytes(mark[:SHORTEST], "little"), []).append(mark)
+    starts = np.array(sorted(by_start), dtype=np.uint64)
+    overlap = max(map(len, marks)) - 1
+    found: set[bytes] = set()
+    kept = b""
+    with path.open("rb") as file:
+        while part := file.read(_AT_ONCE):
+            block = kept + part
+            for at in _places_of(block, starts):
+                start = int.from_bytes(block[at : at + SHORTEST], "little")
+                found.update(mark for mark in by_start[start] if block.startswith(mark, at))
+            kept = block[-overlap:]
+    return found
+
+
+def _places_of(block: bytes, starts: np.ndarray) -> list[int]:
+    """Return where the first bytes of a mark are."""
+    n = len(block) - SHORTEST + 1
+    if n <= 0:
+        return []
+    bytes_ = np.frombuffer(block, dtype=np.uint8)
+    windows = np.zeros(n, dtype=np.uint64)
+    for at in range(SHORTEST):
+        windows |= bytes_[at : at + n].astype(np.uint64) << np.uint64(8 * at)
+    near = np.minimum(np.searchsorted(starts, windows), starts.size - 1)
+    places: list[int] = np.flatnonzero(starts[near] == windows).tolist()
+    return places
