@@ -16,7 +16,7 @@ from erasable.removal.certificates import (
     certificate_from_moments,
     random_removal_law,
 )
-from erasable.removal.divergences import Divergence, divergence
+from erasable.removal.divergences import Divergence, divergence, gaussian_divergence
 from erasable.removal.evaluation import RemovalReport, measure, removal_report
 from erasable.removal.frontiers import exponential_family_frontier, gaussian_frontier
 from erasable.removal.influence import InfluenceRemoval, influence_removal
@@ -44,6 +44,7 @@ __all__ = [
     "certificate_from_moments",
     "divergence",
     "exponential_family_frontier",
+    "gaussian_divergence",
     "gaussian_frontier",
     "influence_removal",
     "measure",

@@ -185,6 +185,41 @@ def refuse_singular(
     )
 
 
+def read_gaussians(
+    theta1: Any, theta2: Any, names: tuple[str, str]
+) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Return means and covariances of two Gaussians of as many features."""
+    first, second = _gaussian(theta1, names[0]), _gaussian(theta2, names[1])
+    if first[0].shape != second[0].shape:
+        raise outside(theta2, names[1], f"a Gaussian of {len(first[0])} features, as {names[0]} is")
+    return first, second
+
+
+def _gaussian(theta: Any, name: str) -> tuple[Floats, Floats]:
+    wanted = "(mean, covariance) of shapes (n_features,) and (n_features, n_features)"
+    try:
+        given_mean, given_covariance = theta
+        mean = np.atleast_1d(as_numbers(given_mean))
+        covariance = np.atleast_2d(as_numbers(given_covariance))
+    except (TypeError, ValueError, NotImplementedError):
+        raise outside(theta, name, wanted) from None
+    finite = np.isfinite(mean).all() and np.isfinite(covariance).all()
+    if mean.ndim != 1 or covariance.shape != 2 * mean.shape or not finite:
+        raise outside(theta, name, wanted)
+    if not np.allclose(covariance, covariance.T, rtol=1e-9, atol=0.0):
+        raise outside(theta, name, f"{wanted}, the covariance symmetric")
+    refuse_singular(covariance, name, InvalidParameterError)
+    return mean, covariance
+
+
+def outside(theta: Any, name: str, wanted: str) -> InvalidParameterError:
+    """Make the error of a parameter outside the mean space."""
+    return InvalidParameterError(
+        f"{name}={shorten(theta)}, which is outside the mean space; expected {wanted}; pass the "
+        "parameter in mean form, and leave out what never occurs"
+    )
+
+
 def as_array(value: Any) -> NDArray[Any]:
     """Return the input as an array; rows of different lengths as one of objects."""
     try:
