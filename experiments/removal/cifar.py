@@ -55,17 +55,20 @@ REDUCED = Plan(
         (("SalUn",), TWO, (0.3,)),
         (OTHERS, (ALL,), (1.0,)),
         (("Retrain",), ("maha-mu2",), (0.3, 0.6)),
-        (("Retrain",), ("lr-maha, pixels", *CORESETS), (ABLATED,)),
         (("Retrain", "NegGrad+", "SalUn"), TWO, (0.8,)),
         (("FineTune",), TWO, (0.6,)),
     ),
 )  # fmt: skip
 THREE = ("random", "coreset", "lr-maha")
-FIVE = Plan(
-    "reduced", REDUCED.size, REDUCED.seeds,
-    ((("Retrain",), THREE, (1.0, 0.6, 0.3, 0.8)), (("SalUn",), THREE, (1.0, 0.6, 0.3, 0.8))),
+AGAIN = Plan(
+    "again", REDUCED.size, REDUCED.seeds,
+    (
+        (("Retrain",), THREE, (1.0, 0.6, 0.3, 0.8)),
+        (("Retrain",), ("lr-maha, pixels", *CORESETS), (ABLATED,)),
+        (("SalUn",), THREE, (1.0, 0.6, 0.3, 0.8)),
+    ),
 )  # fmt: skip
-"""The coreset column of table 5, beside others of the same trainings."""
+"""The coreset column of table 5, and tables 6 and 7."""
 SHARES = tuple(round(0.05 * i, 2) for i in range(1, 21))
 FULL = Plan(
     "full", Size(), 30,
@@ -184,6 +187,15 @@ def ablation(found: Measured, names: dict[str, str], paper: dict[str, str]) -> d
     return {"head": ["chosen by", "paper, %", "accuracy on cats, %"], "rows": rows}
 
 
+def ablations(found: Measured) -> dict[str, Any]:
+    """Make tables 6 and 7."""
+    names = {name: name for name in CORESETS}
+    return {
+        "six": ablation(found, FEATURES, PAPER_SIX),
+        "seven": ablation(found, names, PAPER_SEVEN),
+    }
+
+
 def curves_of(found: Measured) -> dict[str, Any]:
     """Make figures 3 and 5."""
     titles = {"cats": "cats", "others": "other nine classes"}
@@ -259,8 +271,6 @@ def summary(plan: Plan, store: Store) -> dict[str, Any]:
         "notes": {
             "five": five(found),
             "costs": costs(found),
-            "six": ablation(found, FEATURES, PAPER_SIX),
-            "seven": ablation(found, {name: name for name in CORESETS}, PAPER_SEVEN),
             "short": short(found, start.mean()),
         },
         "facts": {
@@ -289,15 +299,15 @@ def measure(options: argparse.Namespace, quick: bool) -> dict[str, Any]:
     return summary(plan, store)
 
 
-def coreset(options: argparse.Namespace, quick: bool) -> dict[str, Any]:
-    """Train for the coreset column of table 5, and make the table of what all seeds have."""
-    plan = QUICK if quick else FIVE
+def coresets(options: argparse.Namespace, quick: bool) -> dict[str, Any]:
+    """Train for the coreset column of table 5, and for tables 6 and 7."""
+    plan = QUICK if quick else FULL if options.full else AGAIN
     store = Store(images.STORE / f"cifar-{plan.name}.jsonl", plan.size, methods(plan.size))
     train(plan, store, options.device, options.minutes, options.workers)
     found = Measured(plan, store)
     took = sum(store[each].get("seconds", 0.0) for each in plan.jobs() if each in store)
     made = five(found, () if quick else ("coreset",))
-    return {"notes": {"coreset": made}, "seconds": {"coreset": round(took)}}
+    return {"notes": {"coreset": made, **ablations(found)}, "seconds": {"coresets": round(took)}}
 
 
 def main() -> int:
@@ -308,7 +318,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=np.inf)
     parser.add_argument("--workers", type=int, default=2)
     options, sys.argv[1:] = parser.parse_known_args()
-    parts = {"all": measure, "coreset": coreset}
+    parts = {"all": measure, "coresets": coresets}
     given = {name: functools.partial(part, options) for name, part in parts.items()}
     return int(command.run("cifar", __doc__, given, removal_page))
 
