@@ -10,7 +10,11 @@ import numpy as np
 from scipy.special import expit, logit, xlogy
 from shared import exact_line, figures
 
-from erasable.removal import exponential_family_frontier, gaussian_frontier
+from erasable.removal import (
+    exponential_family_frontier,
+    gaussian_divergence,
+    gaussian_frontier,
+)
 
 LINES = {
     "least there can be": ("#d55e00", "-"),
@@ -163,3 +167,48 @@ def figure_families() -> tuple[dict[str, Any], float, dict[str, float]]:
         off,
         told,
     )
+
+
+KINDS: dict[str, tuple[str, float | None, Callable[[Any], Any]]] = {
+    "Kullback-Leibler, nats": ("kl", None, lambda apart: apart**2 / 2),
+    "Rényi of order 1/2, nats": ("renyi", 0.5, lambda apart: apart**2 / 4),
+    "chi-squared": ("chi-squared", None, lambda apart: np.expm1(apart**2)),
+    "Wasserstein": ("wasserstein", None, np.abs),
+}
+"""By title, the kind, its order, and it of means so far apart, at variance 1."""
+KIND_MU, KIND_TIMES = 1.0, 1.5
+
+
+def figure_kinds() -> tuple[dict[str, Any], dict[str, Any], float]:
+    """Draw the frontier by other divergences; return also a table, and how far a search is.
+
+    Of N(0, 1) and N(1, 1), up to four times their divergence.
+    """
+    panels, rows, off = [], [], 0.0
+    places = np.linspace(-20, 20, 4_000_001)
+    for title, (kind, order, formula) in KINDS.items():
+        apart = gaussian_divergence((0.0, 1.0), (KIND_MU, 1.0), kind, order=order)
+        removal, cost = formula(places), formula(places - KIND_MU)
+        alpha = np.linspace(0.0, 4.0, 81) * apart
+        exact = gaussian_frontier(alpha, apart, kind)
+        dots = slice(2, None, 80 // N_DOTS)
+        search = np.array([cost[removal >= a].min() for a in alpha[dots]])
+        off = max(off, float(np.abs(search - exact[dots]).max()))
+        lines = [
+            exact_line("least there can be", alpha, exact),
+            exact_line("search of the family", alpha[dots], search),
+        ]
+        panels.append(figures.panel(title, lines, "shift epsilon") | {"x": "removal alpha"})
+        shares = [gaussian_frontier(t * apart, apart, kind) / apart for t in (KIND_TIMES, 2, 4)]
+        rows.append([title, f"{apart:.4f}", *(f"{each:.4f}" for each in shares)])
+    head = ["divergence", "of p1 and p2, D", f"cost at alpha = {KIND_TIMES:g} D, in D", "at 2 D",
+            "at 4 D"]  # fmt: skip
+    figure = {
+        "kind": "lines",
+        "title": "What removal costs at least, by other divergences, N(0, 1) against N(1, 1)",
+        "x": "removal alpha",
+        "across": 2,
+        "panels": panels,
+        "styles": LINES,
+    }
+    return figure, {"head": head, "rows": rows}, off

@@ -54,9 +54,14 @@ def of_frontiers(quick: bool) -> dict[str, Any]:
     """Draw figure 1, and the frontiers of other families."""
     first, off = frontiers.figure_one()
     second, far, told = frontiers.figure_families()
-    facts = {"frontier_off": f"{max(off, far):.0e}"}
+    third, kinds, away = frontiers.figure_kinds()
+    facts = {"frontier_off": f"{max(off, far):.0e}", "kinds_off": f"{away:.0e}"}
     facts |= {name: f"{value:.4f}" for name, value in told.items()}
-    return {"figures": {"1": first, "1b": second}, "facts": facts}
+    return {
+        "figures": {"1": first, "1b": second, "1c": third},
+        "notes": {"kinds": kinds},
+        "facts": facts,
+    }
 
 
 def curves(quick: bool) -> dict[str, Any]:

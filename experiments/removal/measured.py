@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,8 +87,8 @@ class Measured:
         shares, runs = self.curve(method, score)
         return reached(shares, (runs if seeds is None else runs[seeds]).mean(axis=0), target)
 
-    def resampled(self, method: str, scores: tuple[str, str], target: float) -> Any:
-        """Return what both need, of shape (resamples, 2): seeds are drawn, with replacement."""
+    def resampled(self, method: str, scores: Sequence[str], target: float) -> Any:
+        """Return what all need, of shape (resamples, scores): seeds drawn with replacement."""
         return np.array(
             [
                 [self.needed(method, score, target, seeds) for score in scores]

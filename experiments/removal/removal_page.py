@@ -20,7 +20,7 @@ RESULTS = HERE / "results"
 WORDS = HERE / "words"
 DOCS = ROOT / "docs" / "papers"
 PAPER = "removal"
-NAMES = ("gaussians", "sms", "jigsaw", "cifar")
+NAMES = ("gaussians", "sms", "jigsaw", "cifar", "identification", "membership")
 _Filled: Any = importlib.import_module("page").Filled
 
 

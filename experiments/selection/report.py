@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 NAMES = (
     *("nn-s", "nn-h", "nn-f", "nn-f-risk", "nb-a"),
-    *("mi-f", "vr-c", "evgp-c", "mi-s", "vr-s"),
+    *("mi-f", "vr-c", "evgp-c", "mi-s", "vr-s", "contenders"),
 )
 NONE = "-"
 EXACT = 12  # digits of what is exact

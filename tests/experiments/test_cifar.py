@@ -54,7 +54,7 @@ def test_an_outcome_is_found_again_by_its_settings(tmp_path: Path) -> None:
 
 
 def test_all_seeds_are_trained_before_the_next_and_none_twice() -> None:
-    for plan in (cifar.REDUCED, cifar.FULL, cifar.QUICK):
+    for plan in (cifar.REDUCED, cifar.AGAIN, cifar.FULL, cifar.QUICK):
         jobs = plan.jobs()
         assert len(set(jobs)) == len(jobs)
         for at in range(0, len(jobs), plan.seeds):

@@ -34,6 +34,7 @@ from erasable.removal import (
     certificate_from_moments,
     divergence,
     exponential_family_frontier,
+    gaussian_divergence,
     gaussian_frontier,
     influence_removal,
     measure,
@@ -155,6 +156,11 @@ CALLS: dict[str, tuple[Function, dict[str, Any], dict[str, list[Any]]]] = {
         lambda **given: random_removal_law(**given).alpha.cdf(0.5),
         {"n_forget": 10, "n_retain": 10, "n_deleted": 3, "divergence": 0.5},
         dict.fromkeys(["n_forget", "n_retain", "n_deleted", "divergence", "n_features"], NUMBERS),
+    ),
+    "gaussian_divergence": (
+        gaussian_divergence,
+        {"theta1": (0.0, 1.0), "theta2": (1.0, 2.0), "kind": "renyi", "order": 0.5},
+        {"theta1": [*NUMBERS, *TABLES], "theta2": [*NUMBERS, *TABLES], "order": NUMBERS},
     ),
     "gaussian_frontier": (
         gaussian_frontier,

@@ -16,9 +16,10 @@ from erasable.removal.certificates import (
     certificate_from_moments,
     random_removal_law,
 )
-from erasable.removal.divergences import Divergence, divergence
+from erasable.removal.divergences import Divergence, divergence, gaussian_divergence
 from erasable.removal.evaluation import RemovalReport, measure, removal_report
 from erasable.removal.frontiers import exponential_family_frontier, gaussian_frontier
+from erasable.removal.identification import IdentifiedDomain, identify_domain
 from erasable.removal.influence import InfluenceRemoval, influence_removal
 from erasable.removal.scores import SCORES, DensityRatio
 
@@ -32,6 +33,7 @@ __all__ = [
     "Divergence",
     "DomainRemoval",
     "Frontier",
+    "IdentifiedDomain",
     "InfluenceRemoval",
     "MaxShift",
     "MinRemoval",
@@ -44,7 +46,9 @@ __all__ = [
     "certificate_from_moments",
     "divergence",
     "exponential_family_frontier",
+    "gaussian_divergence",
     "gaussian_frontier",
+    "identify_domain",
     "influence_removal",
     "measure",
     "random_removal_law",

@@ -186,10 +186,10 @@ def whitened(mean: Floats, covariance: Floats, unit: Floats) -> tuple[Floats, Fl
     return axes.T @ solve_triangular(root, mean, lower=True), values
 
 
-def gaussian_divergence(mean1: Floats, cov1: Floats, mean2: Floats, cov2: Floats) -> float:
+def gaussian_kl(mean1: Floats, cov1: Floats, mean2: Floats, cov2: Floats) -> float:
     """Compute KL(N(mean1, cov1), N(mean2, cov2)).
 
-    >>> gaussian_divergence(np.zeros(1), np.eye(1), np.array([2.0]), np.eye(1))
+    >>> gaussian_kl(np.zeros(1), np.eye(1), np.array([2.0]), np.eye(1))
     2.0
     """
     apart, values = whitened(mean2 - mean1, cov1, cov2)

@@ -42,13 +42,13 @@ def read_dense(X: Any, name: str) -> NDArray[Any]:
             f"{name} is a sparse matrix; expected a dense array, because a covariance is dense; "
             "pass fewer features, such as those of TruncatedSVD"
         )
-    return np.asarray(_read(X, name))
+    return np.asarray(read_table(X, name))
 
 
 def read_pair(first: Any, second: Any, names: tuple[str, str], *, sparse: bool = False) -> Any:
     """Return two tables of the same features: both dense, or, where allowed, both sparse."""
     if sparse and (issparse(first) or issparse(second)):
-        a, b = csr_array(_read(first, names[0])), csr_array(_read(second, names[1]))
+        a, b = csr_array(read_table(first, names[0])), csr_array(read_table(second, names[1]))
     else:
         a, b = read_dense(first, names[0]), read_dense(second, names[1])
     if a.shape[1] != b.shape[1]:
@@ -59,7 +59,8 @@ def read_pair(first: Any, second: Any, names: tuple[str, str], *, sparse: bool =
     return a, b
 
 
-def _read(X: Any, name: str) -> Any:
+def read_table(X: Any, name: str) -> Any:
+    """Return records as a dense or a sparse table of finite numbers."""
     frame = as_frame(X)
     if frame is None and not issparse(X) and len(vector := _shape(X)) == 1:
         X = np.asarray(X).reshape(vector[0], 1)
@@ -86,7 +87,7 @@ def read_mask(rows: Any, n: int) -> Flags:
     return given
 
 
-def read_deleted(deleted: Any, n: int) -> Flags:
+def read_deleted(deleted: Any, n: int, name: str = "deleted") -> Flags:
     """Return a mask of the deleted ones of `n` records, from a mask or from rows, each once."""
     given = as_array(deleted)
     if given.dtype == np.bool_ and given.shape == (n,):
@@ -95,15 +96,15 @@ def read_deleted(deleted: Any, n: int) -> Flags:
     in_order = rows.ndim == 1 and rows.dtype.kind in "iu"
     if not in_order or (rows.size and (rows.min() < 0 or rows.max() >= n)):
         raise InvalidInputError(
-            f"deleted={shorten(deleted)} for {n} records; expected rows from 0 to {n - 1}, or a "
-            "mask with a boolean for each record; pass rows of forget, not ids"
+            f"{name}={shorten(deleted)} for {n} records; expected rows from 0 to {n - 1}, or a "
+            "mask with a boolean for each record; pass rows, not ids"
         )
     mask = np.zeros(n, dtype=np.bool_)
     mask[rows] = True
     if int(mask.sum()) != rows.size:
         raise InvalidInputError(
-            f"deleted names {rows.size} rows and {int(mask.sum())} of them differ; expected each "
-            "once; pass np.unique(deleted)"
+            f"{name} names {rows.size} rows and {int(mask.sum())} of them differ; expected each "
+            f"once; pass np.unique({name})"
         )
     return mask
 
@@ -182,6 +183,41 @@ def refuse_singular(
     raise kind(
         f"the covariance of {name} is singular; expected one of full rank; drop features that are "
         "constant or follow from others, or pass more records than features"
+    )
+
+
+def read_gaussians(
+    theta1: Any, theta2: Any, names: tuple[str, str]
+) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Return means and covariances of two Gaussians of as many features."""
+    first, second = _gaussian(theta1, names[0]), _gaussian(theta2, names[1])
+    if first[0].shape != second[0].shape:
+        raise outside(theta2, names[1], f"a Gaussian of {len(first[0])} features, as {names[0]} is")
+    return first, second
+
+
+def _gaussian(theta: Any, name: str) -> tuple[Floats, Floats]:
+    wanted = "(mean, covariance) of shapes (n_features,) and (n_features, n_features)"
+    try:
+        given_mean, given_covariance = theta
+        mean = np.atleast_1d(as_numbers(given_mean))
+        covariance = np.atleast_2d(as_numbers(given_covariance))
+    except (TypeError, ValueError, NotImplementedError):
+        raise outside(theta, name, wanted) from None
+    finite = np.isfinite(mean).all() and np.isfinite(covariance).all()
+    if mean.ndim != 1 or covariance.shape != 2 * mean.shape or not finite:
+        raise outside(theta, name, wanted)
+    if not np.allclose(covariance, covariance.T, rtol=1e-9, atol=0.0):
+        raise outside(theta, name, f"{wanted}, the covariance symmetric")
+    refuse_singular(covariance, name, InvalidParameterError)
+    return mean, covariance
+
+
+def outside(theta: Any, name: str, wanted: str) -> InvalidParameterError:
+    """Make the error of a parameter outside the mean space."""
+    return InvalidParameterError(
+        f"{name}={shorten(theta)}, which is outside the mean space; expected {wanted}; pass the "
+        "parameter in mean form, and leave out what never occurs"
     )
 
 

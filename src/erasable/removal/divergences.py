@@ -1,6 +1,7 @@
-"""Divergences between two sets of records of unknown distributions, in nats.
+"""Divergences between two sets of records of unknown distributions, and between two Gaussians.
 
-Three estimates of ``KL(a, b)``, of which none is best everywhere:
+Between sets of records there are three estimates of ``KL(a, b)``, in nats, of which none is best
+everywhere:
 
 - a **classifier** that tells the two sets apart, cross-fitted: no record is judged by a model that
   has seen it. With T its log-odds, ``E_a[T] - log E_b[exp T]`` is at most ``KL(a, b)`` for any T at
@@ -37,11 +38,17 @@ from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.matrices import stacked
 from erasable.core.seeds import seed_from
-from erasable.removal._gaussians import gaussian_divergence
-from erasable.removal._inputs import read_count, read_number, read_pair, refuse_singular
+from erasable.removal._gaussians import excess, gaussian_kl, whitened
+from erasable.removal._inputs import (
+    read_count,
+    read_gaussians,
+    read_number,
+    read_pair,
+    refuse_singular,
+)
 from erasable.removal.scores._classifiers import shares
 
-__all__ = ["Divergence", "divergence"]
+__all__ = ["Divergence", "divergence", "gaussian_divergence"]
 
 _NEIGHBOURS = 5
 _MOST_FEATURES = 10
@@ -217,7 +224,7 @@ def _by_gaussians(
             covariance = ledoit_wolf(records.astype(np.float64))[0]
             refuse_singular(covariance, name)
             moments += [records.mean(axis=0, dtype=np.float64), covariance]
-        return gaussian_divergence(*moments)
+        return gaussian_kl(*moments)
 
     return _with_halves(estimate, a, b, confidence, n_resamples, rng)
 
@@ -282,3 +289,101 @@ def _refuse_few(a: Any, b: Any, least: int, why: str) -> None:
                 f"{name} has {records.shape[0]} records; expected {least} or more, {why}; pass "
                 "more of them"
             )
+
+
+def gaussian_divergence(
+    theta1: Any, theta2: Any, kind: str = "kl", *, order: float | None = None
+) -> float:
+    r"""Compute a divergence of two Gaussians, in closed form.
+
+    Parameters
+    ----------
+    theta1, theta2 : pair of (mean, covariance)
+        ``(float, float)``, or arrays of shapes (n_features,) and (n_features, n_features).
+    kind : {"kl", "renyi", "chi-squared", "wasserstein"}, default="kl"
+        ``kl`` is the Kullback-Leibler divergence, and ``renyi`` that of Rényi, both in nats.
+        ``chi-squared`` is :math:`\int p_1^2 / p_2 - 1`, which has no unit; ``wasserstein`` is the
+        distance :math:`W_2` (not its square), in the unit of the records.
+    order : float, default=None
+        Of Rényi's divergence, above 0; at 1 it is that of Kullback and Leibler. Expected with
+        ``renyi``, and with no other.
+
+    Returns
+    -------
+    float
+        0 or more. Infinite where the integral of Rényi's divergence or of chi-squared does not
+        converge, which an order above 1 and a wide first Gaussian cause.
+
+    Raises
+    ------
+    InvalidParameterError
+        An unknown kind, no Gaussian, or an order that is missing, not above 0 or not expected.
+
+    See Also
+    --------
+    gaussian_frontier : The least cost of removal by each of these.
+    divergence : An estimate from records.
+
+    References
+    ----------
+    Gil, Alajaji and Linder, *Rényi divergence measures for commonly used univariate continuous
+    distributions*, Information Sciences 249, 2013. Dowson and Landau, *The Fréchet distance
+    between multivariate normal distributions*, Journal of Multivariate Analysis 12, 1982.
+
+    Examples
+    --------
+    >>> gaussian_divergence((0.0, 1.0), (2.0, 1.0))
+    2.0
+    >>> gaussian_divergence((0.0, 1.0), (2.0, 1.0), "renyi", order=0.5)
+    1.0
+    >>> round(gaussian_divergence((0.0, 1.0), (2.0, 1.0), "chi-squared"), 3)
+    53.598
+    >>> gaussian_divergence((0.0, 1.0), (3.0, 25.0), "wasserstein")
+    5.0
+    """
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InvalidParameterError(
+            f"kind={shorten(kind)}; expected one of {', '.join(map(repr, KINDS))}"
+        )
+    if (order is not None) != (kind == "renyi"):
+        raise InvalidParameterError(
+            f"kind={kind!r} and order={shorten(order)}; expected an order with 'renyi' alone"
+        )
+    (mean1, cov1), (mean2, cov2) = read_gaussians(theta1, theta2, ("theta1", "theta2"))
+    if kind == "kl":
+        return gaussian_kl(mean1, cov1, mean2, cov2)
+    if kind == "wasserstein":
+        return _wasserstein(mean1 - mean2, cov1, cov2)
+    if kind == "chi-squared":
+        with np.errstate(over="ignore"):
+            return float(np.expm1(_renyi(mean1, cov1, mean2, cov2, 2.0)))
+    return _renyi(mean1, cov1, mean2, cov2, read_number(order, "order", 0.0, np.inf, ends="()"))
+
+
+KINDS = ("kl", "renyi", "chi-squared", "wasserstein")
+
+
+def _renyi(mean1: Floats, cov1: Floats, mean2: Floats, cov2: Floats, order: float) -> float:
+    """Compute Rényi's divergence, also near order 1, where the textbook divides 0 by 0."""
+    if order == 1:
+        return gaussian_kl(mean1, cov1, mean2, cov2)
+    # Where the second is standard and the first has variances 1 + u, along the same axes.
+    apart, u = whitened(mean2 - mean1, cov1 - cov2, cov2)
+    mixed = 1 + (1 - order) * u
+    if (mixed <= 0).any():
+        return float("inf")
+    # log(1 + b u) / b - log(1 + u) with b = 1 - order, without what both have in common.
+    spread = excess(u) - excess((1 - order) * u) / (1 - order)
+    return max(float(spread.sum() + order * (apart**2 / mixed).sum()) / 2, 0.0)
+
+
+def _wasserstein(apart: Floats, cov1: Floats, cov2: Floats) -> float:
+    """Compute the distance by the rotation that brings roots of both covariances together."""
+    roots = []
+    for covariance in (cov1, cov2):
+        values, axes = np.linalg.eigh(covariance)
+        roots.append((axes * np.sqrt(np.maximum(values, 0.0))) @ axes.T)
+    left, _, right = np.linalg.svd(roots[0] @ roots[1])
+    return float(
+        np.hypot(np.linalg.norm(apart), np.linalg.norm(roots[0] @ left @ right - roots[1]))
+    )

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from erasable.core.arrays import Floats
-from erasable.removal._gaussians import Moments, gaussian_divergence
+from erasable.removal._gaussians import Moments, gaussian_kl
 from erasable.removal._inputs import (
     read_covariance,
     read_deleted,
@@ -132,7 +132,7 @@ def influence_removal(
         covariance = covariance - share * (axes @ ((axes.T @ around @ axes) / slack) @ axes.T)
     error = np.inf
     if np.linalg.eigvalsh(covariance)[0] > 0:
-        error = gaussian_divergence(refit.mean, refit_covariance, mean, covariance)
+        error = gaussian_kl(refit.mean, refit_covariance, mean, covariance)
     return InfluenceRemoval(mean, covariance, refit.mean, refit_covariance, error)
 
 

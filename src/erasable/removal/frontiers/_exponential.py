@@ -15,23 +15,35 @@ from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.removal._gaussians import excess, whitened
-from erasable.removal._inputs import as_numbers, read_number, read_targets, refuse_singular
+from erasable.removal._inputs import (
+    as_numbers,
+    outside,
+    read_gaussians,
+    read_number,
+    read_targets,
+)
+from erasable.removal.divergences import KINDS
 
 
-def gaussian_frontier(alpha: Any, divergence: float) -> Any:
+def gaussian_frontier(alpha: Any, divergence: float, kind: str = "kl") -> Any:
     r"""Return the least cost of removal where p1, p2 and p are Gaussians of one covariance.
 
-    The least ``epsilon = KL(p2, p)`` over all p with ``KL(p1, p) >= alpha`` is
-    :math:`(\sqrt\alpha - \sqrt D)^2` with ``D = KL(p1, p2)``: p is on the line from p1 through p2,
-    beyond p2.
+    The least ``epsilon`` of p from p2 over all p at ``alpha`` or more from p1. The best p is on the
+    line from p1 through p2, beyond p2, by whichever divergence: each grows with the distance of the
+    means alone. With ``D`` that of p1 and p2, the cost is :math:`(\sqrt\alpha - \sqrt D)^2` by
+    Kullback-Leibler, and by Rényi of any order; the same of :math:`\log(1 + \chi^2)` by
+    chi-squared; and :math:`\alpha - D` by the distance of Wasserstein.
 
     Parameters
     ----------
     alpha : float or array-like
-        Removal to reach, in nats; 0 or more.
+        Removal to reach, in the unit of the divergence; 0 or more.
     divergence : float
-        ``KL(p1, p2)`` of the unwanted and the wanted domain, in nats; of Gaussians half the
-        squared Mahalanobis distance of their means.
+        That of the unwanted and the wanted domain, p1 and p2, by the same kind
+        (`gaussian_divergence`); ``KL(p1, p2)`` is half the squared Mahalanobis distance of their
+        means.
+    kind : {"kl", "renyi", "chi-squared", "wasserstein"}, default="kl"
+        By what removal and cost are measured.
 
     Returns
     -------
@@ -43,21 +55,45 @@ def gaussian_frontier(alpha: Any, divergence: float) -> Any:
     Raises
     ------
     InvalidParameterError
-        A number that is negative or not finite.
+        An unknown kind, or a number that is negative or not finite.
+
+    Notes
+    -----
+    By the distance of Wasserstein no p of any shape costs less, whatever p1 and p2 are: that is the
+    inequality of the triangle. For the other kinds and a free covariance see
+    `exponential_family_frontier`, which is of Kullback-Leibler.
 
     References
     ----------
-    Allouah et al., *Distributional Machine Unlearning via Selective Data Removal*, Proposition 1.
+    Allouah et al., *Distributional Machine Unlearning via Selective Data Removal*, Proposition 1,
+    for Kullback-Leibler.
 
     Examples
     --------
     >>> gaussian_frontier([1.0, 2.0, 4.5], divergence=2.0)
     array([0. , 0. , 0.5])
+    >>> gaussian_frontier(3.0, divergence=2.0, kind="wasserstein")
+    1.0
     """
     targets = read_targets(alpha)
-    apart = read_number(divergence, "divergence", 0.0, np.inf, ends="[)")
-    epsilon = np.maximum(np.sqrt(targets) - np.sqrt(apart), 0.0) ** 2
+    apart = np.array(read_number(divergence, "divergence", 0.0, np.inf, ends="[)"))
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InvalidParameterError(
+            f"kind={shorten(kind)}; expected one of {', '.join(map(repr, KINDS))}"
+        )
+    if kind == "wasserstein":
+        epsilon = np.maximum(targets - apart, 0.0)
+    elif kind == "chi-squared":
+        epsilon = np.expm1(_beyond(np.log1p(targets), np.log1p(apart)))
+    else:
+        epsilon = _beyond(targets, apart)
     return float(epsilon) if epsilon.ndim == 0 else epsilon
+
+
+def _beyond(targets: Floats, apart: Floats) -> Floats:
+    """Return the square of what roots of targets have beyond the root of a divergence."""
+    cost: Floats = np.maximum(np.sqrt(targets) - np.sqrt(apart), 0.0) ** 2
+    return cost
 
 
 _FAR = 700.0
@@ -238,7 +274,7 @@ def _bernoulli(theta1: Any, theta2: Any) -> Ray | None:
     def read(theta: Any, name: str) -> Floats:
         (success,) = _positive(theta, name, (), "a probability above 0 and below 1")
         if success >= 1:
-            raise _outside(theta, name, "a probability above 0 and below 1")
+            raise outside(theta, name, "a probability above 0 and below 1")
         return np.array([1 - success, success])
 
     mean1, mean2 = read(theta1, "theta1"), read(theta2, "theta2")
@@ -267,7 +303,7 @@ def _categorical(theta1: Any, theta2: Any) -> Ray | None:
     def read(theta: Any, name: str, shape: tuple[int, ...] | None) -> Floats:
         mean = _positive(theta, name, shape, wanted)
         if mean.ndim != 1 or len(mean) < 2 or abs(mean.sum() - 1) > _ROUNDING:
-            raise _outside(theta, name, wanted)
+            raise outside(theta, name, wanted)
         return np.asarray(mean / mean.sum())
 
     mean1 = read(theta1, "theta1", None)
@@ -276,25 +312,7 @@ def _categorical(theta1: Any, theta2: Any) -> Ray | None:
 
 
 def _gaussian(theta1: Any, theta2: Any) -> Ray | None:
-    def read(theta: Any, name: str) -> tuple[Floats, Floats]:
-        wanted = "(mean, covariance) of shapes (n_features,) and (n_features, n_features)"
-        try:
-            given_mean, given_covariance = theta
-            mean = np.atleast_1d(as_numbers(given_mean))
-            covariance = np.atleast_2d(as_numbers(given_covariance))
-        except (TypeError, ValueError, NotImplementedError):
-            raise _outside(theta, name, wanted) from None
-        finite = np.isfinite(mean).all() and np.isfinite(covariance).all()
-        if mean.ndim != 1 or covariance.shape != 2 * mean.shape or not finite:
-            raise _outside(theta, name, wanted)
-        if not np.allclose(covariance, covariance.T, rtol=1e-9, atol=0.0):
-            raise _outside(theta, name, f"{wanted}, the covariance symmetric")
-        refuse_singular(covariance, name, InvalidParameterError)
-        return mean, covariance
-
-    (mean1, cov1), (mean2, cov2) = read(theta1, "theta1"), read(theta2, "theta2")
-    if mean1.shape != mean2.shape:
-        raise _outside(theta2, "theta2", f"a Gaussian of {len(mean1)} features, as theta1 is")
+    (mean1, cov1), (mean2, cov2) = read_gaussians(theta1, theta2, ("theta1", "theta2"))
     # The difference is whitened, not the two: what is nearly equal stays apart.
     shift, fall = whitened(mean2 - mean1, cov2 - cov1, cov2)
     return None if not (shift.any() or fall.any()) else GaussianRay(shift, fall)
@@ -304,15 +322,8 @@ def _positive(theta: Any, name: str, shape: tuple[int, ...] | None, wanted: str)
     mean = as_numbers(theta)
     within = mean.size > 0 and ((mean >= 1 / _LARGEST) & (mean <= _LARGEST)).all()
     if (shape is not None and mean.shape != shape) or not within:
-        raise _outside(theta, name, f"{wanted}, from {1 / _LARGEST:g} to {_LARGEST:g}")
+        raise outside(theta, name, f"{wanted}, from {1 / _LARGEST:g} to {_LARGEST:g}")
     return mean if mean.ndim else mean.reshape(1)
-
-
-def _outside(theta: Any, name: str, wanted: str) -> InvalidParameterError:
-    return InvalidParameterError(
-        f"{name}={shorten(theta)}, which is outside the mean space; expected {wanted}; pass the "
-        "parameter in mean form, and leave out what never occurs"
-    )
 
 
 FAMILIES: dict[str, Callable[[Any, Any], Ray | None]] = {
