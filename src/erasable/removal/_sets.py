@@ -36,8 +36,20 @@ _OFFSET = (
 class Sets:
     """The two sets that scores contrast, or the forget set alone: `retain` may be None.
 
-    `present` holds those that were given. `coarse` has the columns in which float64 or the grid
-    loses precision, by kind, as far as noticed.
+    Attributes
+    ----------
+    forget, retain : ndarray or csr_array of shape (n_records, n_features), float64 or float32
+        Checked rows; for a score that takes stored records `erasable.core.tables.RecordRows`.
+    present : tuple
+        Those of both that were given.
+    coarse : dict of str to set of int
+        Columns in which float64 or the grid of the sums loses precision, as far as noticed.
+
+    Examples
+    --------
+    >>> sets = Sets(np.array([[0.0], [4.0]]), np.array([[1.0], [3.0], [5.0]]))
+    >>> sets.forget_moments.mean(), sets.retain_moments.mean()
+    (array([2.]), array([3.]))
     """
 
     def __init__(self, forget: Any, retain: Any) -> None:
