@@ -166,7 +166,7 @@ def task_of(
     problem: Problem, held: NDArray[np.int64], staying: Any, y: Any, seed: int
 ) -> SelectionTask:
     """Return the task in which some records are held, and none is chosen."""
-    bound = as_staying(staying).bind(problem.n, k=len(held), labels=y)
+    bound = problem.bind(as_staying(staying), len(held), y)
     none = np.zeros(0, dtype=np.int64)
     return SelectionTask(problem, bound, held, none, CostBudget(0), "lazy", seed, len(held))
 

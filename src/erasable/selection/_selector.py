@@ -185,7 +185,7 @@ class SubsetSelector(Valued, BaseEstimator):
         items = np.setdiff1d(np.arange(n), held)
         budget = self._budget(items, problem)
         most = len(held) + budget.most(items)
-        bound = as_staying(self.staying).bind(n, k=most, labels=y)
+        bound = problem.bind(as_staying(self.staying), most, y)
         optimizer = self.optimizer
         greedy = "lazy" if utility.is_submodular else "greedy"
         if optimizer == "auto":
@@ -288,7 +288,7 @@ class SubsetSelector(Valued, BaseEstimator):
         if isinstance(X, Records):
             names, held = _records.read_held(X, y, ids, selected, rows)
             problem = utility.problem_of_records(X, held, seed, self.n_jobs)
-            classes = problem.labels
+            classes = None
         else:
             X, names = _records.read_ids(X, ids, y=y, costs=self.costs, staying=self.staying)
             named = [] if selected is None and rows is None else selected

@@ -148,6 +148,11 @@ class Staying(ABC):
     monotone and submodular utility monotone and submodular (propositions 1 and 2). A subclass has a
     method `bind`; what it returns has no other distributions, so the law is kept.
 
+    Attributes
+    ----------
+    by_class : bool
+        Whether `bind` needs labels. False by default.
+
     Examples
     --------
     >>> class Fading(Staying):
@@ -158,6 +163,11 @@ class Staying(ABC):
     >>> Fading([0, 1]).bind(2).probability
     array([1. , 0.9])
     """
+
+    @property
+    def by_class(self) -> bool:
+        """Whether it needs labels."""
+        return False
 
     @abstractmethod
     def bind(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
