@@ -182,7 +182,9 @@ class SubsetSelector(Valued, BaseEstimator):
         seed = int(seed_from(self.random_state))
         problem, names, held, y = self._read(utility, X, y, ids, selected, rows, seed)
         n = problem.n
+        keys = _records.keys_of(names)
         items = np.setdiff1d(np.arange(n), held)
+        items = items[np.argsort(keys[items], kind="stable")]  # what is drawn depends on ids
         budget = self._budget(items, problem)
         most = len(held) + budget.most(items)
         bound = problem.bind(as_staying(self.staying), most, y)
@@ -193,7 +195,7 @@ class SubsetSelector(Valued, BaseEstimator):
         by_enumeration = optimizer == ENUMERATION
         task = SelectionTask(
             problem, bound, held, items, budget, greedy if by_enumeration else optimizer, seed,
-            most, by_enumeration, self.n_jobs,
+            most, by_enumeration, self.n_jobs, keys,
         )  # fmt: skip
         solution = objective.solve(task)
         if isinstance(objective, CVaR) and objective.n_worst() < _FEW and not bound.is_certain:

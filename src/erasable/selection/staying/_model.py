@@ -88,6 +88,9 @@ class Sampler:
     random_state : int, sequence of int, Generator or None
     by_order : bool, default=False
         Whether numbers depend on when a record is chosen, not on which one it is.
+    keys : ndarray of shape (n_records,), uint64, default=None
+        By which records are told from each other; by default their rows. Records of one unit are
+        told by their unit.
 
     Examples
     --------
@@ -98,9 +101,16 @@ class Sampler:
     """
 
     def __init__(
-        self, bound: Bound, n_samples: int, random_state: Any = None, *, by_order: bool = False
+        self,
+        bound: Bound,
+        n_samples: int,
+        random_state: Any = None,
+        *,
+        by_order: bool = False,
+        keys: Any = None,
     ) -> None:
         self.bound, self.n_samples, self.by_order = bound, n_samples, by_order
+        self._keys = keys if bound.unit is None else None
         self._seed = int(np.random.default_rng(random_state).integers(2**63))
         self._stayed = np.zeros((len(bound.laws), n_samples), dtype=np.int64)
         self._chosen = [0] * len(bound.laws)
@@ -127,7 +137,8 @@ class Sampler:
         unit = j if self.bound.unit is None else int(self.bound.unit[j])
         if self.bound.unit is not None and unit in self._units:
             return self._units[unit]
-        key = self._n_drawn if self.by_order else unit
+        own = unit if self._keys is None else int(self._keys[j])
+        key = self._n_drawn if self.by_order else own
         self._n_drawn += 1
         draws = np.random.default_rng([self._seed, key]).random(self.n_samples)
         stays: Flags = draws < self.probability(j)
