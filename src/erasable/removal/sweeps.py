@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from hashlib import blake2b
 from typing import Any
 
@@ -21,7 +21,7 @@ from scipy.stats import binom
 
 from erasable.core._plots import axes
 from erasable.core.arrays import Floats, Ints, of_objects
-from erasable.core.display import Listing
+from erasable.core.display import Listing, table
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import name_some, shorten
 from erasable.core.messages import refuse_signature
@@ -141,7 +141,7 @@ class DeletionsNeeded:
 
     def _repr_html_(self) -> str:
         names = ("score", "metric", "target", "n_deleted", "low", "high", "confidence")
-        return str(Listing([{name: getattr(self, name) for name in names}])._repr_html_())
+        return table([{name: getattr(self, name) for name in names}])
 
 
 @dataclass(frozen=True)
@@ -350,7 +350,7 @@ class Sweep:
         return ax
 
     def _repr_html_(self) -> str:
-        return self.points()._repr_html_()
+        return table([asdict(each) for each in self.points()])
 
 
 def sweep(
