@@ -81,6 +81,7 @@ suppress export --output erased.json
 restore ../monday.tar --to ../restored --keys keys.json --suppressions erased.json --head head.json
 suppress release patient-7
 remove-domain visits --where "malignant == 1" --budget 20% --plot curve.svg
+remove-domain visits --where "malignant == 1" --budget 20% --sweep random,lr-maha
 remove-domain visits --where "malignant == 1" --budget 20% --fresh later.csv --yes
 suppress import erased.json
 target scan sqlite:///clinic.db

@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 import shared
 from scipy.sparse import csr_array
-from shared import Ranked, ranked, reached, spread
+from shared import Ranked, ranked, spread
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
+
+from erasable.removal import Sweep, deletions_needed, sweep
 
 FOLDER: Any = importlib.import_module("data").FOLDER
 SHARES = np.linspace(0, 1, 21)
@@ -116,10 +118,8 @@ def _both(*rows: Any) -> Any:
     return vstack(rows, format="csr")
 
 
-def curve(order: Any, evaluate: Evaluate, shares: Any = SHARES) -> Any:
-    """Return what evaluate says of who is kept, at every share: of shape (shares, metrics)."""
-    gone = [round(share * len(order)) for share in shares]
-    return np.array([evaluate(np.sort(order[n:])) for n in gone])
+def _named(values: tuple[float, ...]) -> dict[str, float]:
+    return {str(place): value for place, value in enumerate(values)}
 
 
 class Runs:
@@ -128,27 +128,29 @@ class Runs:
     def __init__(self, shares: Any = SHARES) -> None:
         self.shares = shares
         self.ranked: dict[str, list[Ranked]] = {}
-        self._curves: dict[str, list[Any]] = {}
+        self._sweeps: dict[str, list[Sweep]] = {}
 
     def add(self, name: str, order: Ranked, evaluate: Evaluate) -> None:
         """Retrain along an order."""
-        self.ranked.setdefault(name, []).append(order)
-        self._curves.setdefault(name, []).append(curve(order.order, evaluate, self.shares))
+        found = sweep(
+            {name: order.order}, list(self.shares), lambda kept: _named(evaluate(kept)),
+            seeds=[len(self.ranked.setdefault(name, []))],
+        )  # fmt: skip
+        self.ranked[name].append(order)
+        self._sweeps.setdefault(name, []).append(found)
 
     @property
     def names(self) -> list[str]:
         """Scores, in the order in which they were added."""
-        return list(self._curves)
+        return list(self._sweeps)
 
     def curves(self, name: str, metric: int) -> Any:
         """Return an array of shape (seeds, shares)."""
-        return np.array(self._curves[name])[:, :, metric]
+        return Sweep.join(self._sweeps[name]).values(name, str(metric))
 
     def needed(self, name: str, target: Any) -> Any:
         """Return, by seed, the share to delete until the first metric falls to a target."""
-        runs = self.curves(name, 0)
-        targets = np.broadcast_to(target, len(runs))
-        return np.array([reached(self.shares, *pair) for pair in zip(runs, targets, strict=True)])
+        return deletions_needed(name, target, Sweep.join(self._sweeps[name]), metric="0").shares
 
     def at(self, name: str, metric: int, shares: Any) -> Any:
         """Return, by seed, a metric where as much is deleted as `shares` says."""

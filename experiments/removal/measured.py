@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 from images import ALL, Job, Size, Store
-from shared import reached
+
+from erasable.removal.sweeps import reached
 
 N_RESAMPLES = 10_000
 SELECTIVE = ("lr-maha", "maha-mu2", "lr-cos", "cos-mu2", "knn-ratio", "density-ratio")

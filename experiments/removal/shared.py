@@ -63,20 +63,6 @@ def ranked(name: str, forget: Any, retain: Any, seed: int) -> Ranked:
     return Ranked(removal.order_, removal.trust_, share, removal.frontier_.alpha)
 
 
-def reached(shares: Any, values: Any, target: float) -> float:
-    """Return the first share at which values, with lines between, fall to a target; else inf."""
-    below = np.asarray(values) <= target
-    if not below.any():
-        return float("inf")
-    at = int(np.argmax(below))
-    if at == 0:
-        return float(shares[0])
-    above, under = values[at - 1], values[at]
-    return float(
-        shares[at - 1] + (above - target) / (above - under) * (shares[at] - shares[at - 1])
-    )
-
-
 def spread(values: Any, digits: int = 1, scale: float = 1.0) -> str:
     """Write a mean with its standard error."""
     values = np.asarray(values, float) * scale

@@ -42,6 +42,59 @@ def folder(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return tmp_path / "here"
 
 
+# -- a sweep ---------------------------------------------------------------------------------------
+
+
+def test_a_sweep_compares_scores_and_changes_no_byte(folder: Path) -> None:
+    before = bytes_of(folder)
+    args = (*NORTH, "--budget", "50%", "--score", "lr-maha", "--sweep", "random")
+    found = told("remove-domain", *args, folder=folder)
+    assert bytes_of(folder) == before
+    needed = {each["score"]: each for each in found["needed"]}
+    assert list(needed) == ["lr-maha", "random"]
+    target = found["estimate"]["selected"]["alpha"]
+    assert {each["target"] for each in found["needed"]} == {target}
+    # The score of the plan needs what was chosen, but for lines between budgets.
+    n = found["n_selected"]
+    assert needed["lr-maha"]["n_deleted"] == pytest.approx(n, rel=0.1)
+    assert needed["random"]["n_deleted"] > n
+    plan = Workspace.open(folder / "ws").plan_removal(
+        "visits", where="ward == 'north'", budget=0.5, score="lr-maha"
+    )
+    curves = plan.sweep(["lr-maha", "random"])
+    assert [each["median"] for each in found["sweep"]] == [each.median for each in curves.points()]
+    assert curves.values("lr-maha", "alpha")[0, -1] == plan.removal.frontier_.alpha[-1]
+    plain = told("remove-domain", *NORTH, folder=folder)
+    assert (plain["sweep"], plain["needed"]) == (None, None)
+    shown = erasable("remove-domain", *args, "--plot", "curves.svg", folder=folder)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert (
+        "medians over 6 seeds of the scores; from and to enclose them, 96.9% sure" in shown.stdout
+    )
+    assert (folder / "curves.svg").read_text().count("<path") > 10
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        (("--sweep", "random,nrom"), "--sweep is 'nrom'; expected one of density-ratio"),
+        (("--sweep", "random", "--yes"), "--sweep came with --yes"),
+    ],
+)
+def test_a_sweep_that_cannot_be(folder: Path, args: tuple[str, ...], error: str) -> None:
+    before = bytes_of(folder)
+    found = erasable("remove-domain", *NORTH, *args, folder=folder)
+    assert found.exit_code == 2
+    assert error in found.stderr
+    assert bytes_of(folder) == before
+
+
+def test_words_have_no_covariance_to_sweep_by(folder: Path) -> None:
+    found = erasable("remove-domain", *SHOP, "--sweep", "lr-maha", folder=folder)
+    assert found.exit_code == 2
+    assert "needs a covariance" in found.stderr
+
+
 # -- a dry run -------------------------------------------------------------------------------------
 
 

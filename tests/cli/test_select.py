@@ -246,6 +246,24 @@ def test_people_leave_with_all_of_their_records(folder: Path) -> None:
     assert found["selected"] == chosen(NearestNeighbor(), scaled(), k=5, staying=differ)
 
 
+def test_people_have_the_laws_of_owners(folder: Path, tmp_path: Path) -> None:
+    args = ("--id", "visit", "--subject", "stage", "--features", "x0,x1,x2,x3", "--k", "5")
+    found = select(folder, "visits.csv", *args, "--staying", "beta-binomial:3:1")
+    together = Groups(STAGE, BetaBinomial(3, 1))
+    assert found["selected"] == chosen(NearestNeighbor(), scaled(), k=5, staying=together)
+    assert found["worth"][0]["expected"] != pytest.approx(
+        select(folder, "visits.csv", *args, "--staying", "0.75")["worth"][0]["expected"]
+    )
+    table = pyarrow.csv.read_csv(folder / "visits.csv")
+    kind = ["a" if stage else "b" for stage in STAGE]
+    pyarrow.csv.write_csv(table.append_column("kind", pa.array(kind)), tmp_path / "kinds.csv")
+    by_class = ("--target", "kind", "--staying", "a=0.4,b=beta-binomial:3:1")
+    found = select(tmp_path, "kinds.csv", *args, *by_class)
+    each = Groups(STAGE, PerClass({"a": 0.4, "b": BetaBinomial(3, 1)}))
+    selector = SubsetSelector(NearestNeighbor(), k=5, staying=each).fit(scaled(), kind, ids=IDS)
+    assert found["selected"] == selector.selected_ids_.tolist()
+
+
 def test_records_of_nobody_are_on_their_own(tmp_path: Path) -> None:
     rows = ["0,a", "0,a", "0,", "0,", "1,b"]
     (tmp_path / "t.csv").write_text("x,who\n" + "\n".join(rows) + "\n")
@@ -397,8 +415,12 @@ BAD = [
     ([*PLAIN, "--k", "3", "--staying", "beta-binomial:0:1"], "alpha=0"),
     ([*PLAIN, "--k", "3", "--staying", "history:visits"], "holds no workspace"),
     ([*PLAIN, "--k", "3", "--staying", "history:visits:may"], "has the day 'may'"),
-    ([*PLAIN, "--k", "3", "--subject", "site", "--staying", "beta-binomial:3:1"], "0.75, which"),
-    ([*PLAIN, "--k", "3", "--subject", "site", "--staying", "a=1"], "leave --subject out"),
+    ([*PLAIN, "--k", "3", "--subject", "site", "--staying", "point:3"], "a number of records"),
+    ([*PLAIN, "--k", "3", "--subject", "site", "--staying", "a=1"], "there is no --target"),
+    (
+        [*PLAIN, "--k", "3", "--subject", "site", "--target", "state", "--staying", "ill=1,well=1"],
+        "3 of 3 people have records of several classes",
+    ),
     ([*PLAIN, "--k", "3", "--subject", "site", "--staying", "column:stay"], "between records of"),
     ([*HERE, "--k", "3", "--target", "gone"], "has no column 'gone'"),
     ([*HERE, "--k", "3", "--target", "x0"], "holds decimal numbers"),

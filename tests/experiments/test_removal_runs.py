@@ -15,24 +15,11 @@ from domains import Runs
 from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.stats import norm
-from shared import Ranked, reached
+from shared import Ranked
 
 from erasable.removal import gaussian_frontier
 
 SHARES = np.linspace(0, 1, 5)
-
-
-@pytest.mark.parametrize(
-    ("values", "target", "share"),
-    [
-        ([1.0, 0.8, 0.4, 0.4, 0.0], 0.6, 0.375),
-        ([1.0, 0.8, 0.4, 0.9, 0.0], 0.4, 0.5),
-        ([0.5, 0.8, 0.4, 0.9, 0.0], 0.5, 0.0),
-        ([1.0, 0.9, 0.9, 0.9, 0.7], 0.6, np.inf),
-    ],
-)
-def test_where_a_curve_falls_to_a_target(values: Any, target: float, share: float) -> None:
-    assert reached(SHARES, values, target) == pytest.approx(share)
 
 
 def runs_of(**curves: Any) -> Runs:

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from effort import few
 from erasable.core.errors import InvalidInputError, InvalidParameterError
+from erasable.removal import DomainRemoval
 from erasable.removal import _covariance as covariance
 from erasable.removal._sets import Sets
 from erasable.removal.scores import (
@@ -232,3 +233,25 @@ def test_parameters_that_a_score_cannot_use(score: Any) -> None:
 def test_what_is_no_score(score: Any) -> None:
     with pytest.raises(InvalidParameterError, match="expected one of density-ratio, mu2-distance"):
         as_score(score)
+
+
+@pytest.mark.parametrize("score", ["random", "ccs"])
+@pytest.mark.parametrize("kind", [int, str])
+def test_what_is_drawn_depends_on_ids_and_not_on_rows(score: str, kind: type) -> None:
+    rng = np.random.default_rng(3)
+    forget, ids = rng.normal(size=(60, 2)), np.array(rng.permutation(500)[:60].astype(kind))
+    first = DomainRemoval(score, budget=60, random_state=5).fit(forget, ids=ids).selected_ids_
+    for seed in range(3):
+        rows = np.random.default_rng(seed).permutation(60)
+        again = DomainRemoval(score, budget=60, random_state=5).fit(forget[rows], ids=ids[rows])
+        assert again.selected_ids_.tolist() == first.tolist()
+        # The control: by positions, other records leave first.
+        plain = DomainRemoval(score, budget=60, random_state=5).fit(forget[rows])
+        assert ids[rows][plain.selected_].tolist() != first.tolist()
+    other = DomainRemoval(score, budget=60, random_state=6).fit(forget, ids=ids)
+    assert other.selected_ids_.tolist() != first.tolist()
+    if score == "random":  # and not on which others there are
+        part = np.sort(rng.permutation(60)[:40])
+        some = DomainRemoval("random", budget=40, random_state=5).fit(forget[part], ids=ids[part])
+        left = [each for each in first.tolist() if each in set(ids[part].tolist())]
+        assert some.selected_ids_.tolist() == left

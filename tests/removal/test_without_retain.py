@@ -93,8 +93,8 @@ def test_a_score_of_ones_own_says_whether_it_needs_it() -> None:
     class Reversed(Norm):
         """Smallest first."""
 
-        def _scores(self, sets: Any, rows: Any) -> Any:
-            return -super()._scores(sets, rows)
+        def score_rows(self, sets: Any, rows: Any) -> Any:
+            return -super().score_rows(sets, rows)
 
     removal = DomainRemoval(Reversed(), budget=1).fit(FORGET)
     assert removal.selected_[0] == np.argmin((FORGET**2).sum(axis=1))

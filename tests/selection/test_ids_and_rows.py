@@ -16,6 +16,8 @@ import pytest
 from erasable.core.errors import ErasableError, InvalidIdsError
 from erasable.selection import (
     BetaBinomial,
+    CVaR,
+    Expected,
     NearestNeighbor,
     SubsetSelector,
     balance,
@@ -53,7 +55,7 @@ WAYS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
             s, X, Y, utility=UTILITY, staying=0.5, ids=IDS, n_samples=40, random_state=0
         ).tolist(),
         lambda s: utility_distribution(
-            rows=s, X=X, y=Y, utility=UTILITY, staying=0.5, n_samples=40, random_state=0
+            rows=s, X=X, y=Y, utility=UTILITY, staying=0.5, ids=IDS, n_samples=40, random_state=0
         ).tolist(),
     ),
     "balance": (
@@ -215,3 +217,57 @@ def test_classes_that_went_by_position_do_so_again() -> None:
     series[:] = 0  # what was fitted stays what it was
     assert selector.balance() == plain.balance()
     assert selector.value() == plain.value()
+
+
+# -- what is drawn depends on ids, not on rows -----------------------------------------------------
+
+MANY = 40
+DRAWN_IDS: list[Any] = [
+    np.random.default_rng(2).permutation(1000)[:MANY], [f"r{i}" for i in range(MANY)]
+]  # fmt: skip
+WHOLE = np.random.default_rng(4).integers(0, 1000, (MANY, 60)).astype(float)  # no ties, exact sums
+
+
+@pytest.mark.parametrize("names", DRAWN_IDS, ids=["numbers", "text"])
+@pytest.mark.parametrize(
+    ("optimizer", "objective", "staying"),
+    [
+        ("stochastic", Expected(), 0.7),
+        ("random-greedy", Expected(), 0.7),
+        ("greedy", CVaR(0.3, 50), 0.7),
+        ("lazy", CVaR(0.3, 50), BetaBinomial(3, 1)),
+        ("stochastic", CVaR(0.3, 50), 0.7),
+    ],
+)
+def test_the_order_of_rows_does_not_show(
+    names: Any, optimizer: str, objective: Any, staying: Any
+) -> None:
+    ids, utility = np.asarray(names), NearestNeighbor("precomputed")
+
+    def fit(rows: Any, ids: Any) -> Any:
+        selector = SubsetSelector(
+            utility, k=6, optimizer=optimizer, objective=objective, staying=staying, random_state=0
+        ).fit(WHOLE[rows], ids=ids)
+        value = selector.value(random_state=1)
+        drawn = selector.distribution(n_samples=20, random_state=1)
+        return (
+            selector.selected_ids_.tolist(), selector.gains_.tolist(), float(value), drawn.tolist()
+        )  # fmt: skip
+
+    first = fit(np.arange(MANY), ids)
+    for seed in range(3):
+        rows = np.random.default_rng(seed).permutation(MANY)
+        assert fit(rows, ids[rows]) == first
+    # The control: with ids by position, the rows are other records.
+    if optimizer != "random-greedy" and not isinstance(objective, Expected):
+        rows = np.random.default_rng(0).permutation(MANY)
+        assert fit(rows, np.arange(MANY))[3] != fit(np.arange(MANY), np.arange(MANY))[3]
+
+
+def test_positions_are_ids_by_default() -> None:
+    given: dict[str, Any] = {"k": 6, "objective": CVaR(0.3, 50), "staying": 0.7, "random_state": 0}
+    both = [
+        SubsetSelector(NearestNeighbor("precomputed"), **given).fit(WHOLE, ids=ids)
+        for ids in (None, np.arange(MANY))
+    ]
+    assert both[0].gains_.tolist() == both[1].gains_.tolist()

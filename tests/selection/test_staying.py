@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import betabinom
 
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.selection import (
     BetaBinomial,
     Certain,
     Exchangeable,
+    Expected,
     Groups,
     Independent,
+    NearestNeighbor,
     PerClass,
     PointMass,
     Uniform,
+    expected_utility,
     from_history,
+    utility_distribution,
 )
-from erasable.selection.staying import Sampler, Staying, as_staying
-from selection.enumeration import recursion
+from erasable.selection.staying import Bound, Sampler, Staying, as_staying
+from selection.enumeration import nearest, recursion, subsets
 
 weights = st.lists(st.integers(0, 9), min_size=2, max_size=8).filter(any)
 
@@ -209,3 +216,118 @@ def test_luck_may_go_by_the_order_of_choice() -> None:
     assert (first != second).any()
     together = Sampler(Groups([0, 0, 1], 0.5).bind(3), 200, 3, by_order=True)
     assert (together.add(0) == together.add(1)).all()
+
+
+# -- groups with a law of their own ----------------------------------------------------------------
+
+OWNER = np.array([0, 0, 1, 2, 2, 3, 3])
+SIMILAR = np.random.default_rng(5).random((7, 7))
+CLASSES = np.array([0, 0, 1, 0, 0, 1, 1])
+
+
+def by_enumeration(stay_of: Callable[[tuple[int, ...]], float], chosen: list[int]) -> float:
+    """Return the expectation over all sets of owners who stay; `stay_of` has their probability."""
+    utility = nearest(SIMILAR, CLASSES.tolist())
+    total = 0.0
+    for owners in subsets(range(4)):
+        total += stay_of(owners) * utility([j for j in chosen if OWNER[j] in owners])
+    return total
+
+
+def exchangeable(r: Sequence[float]) -> Callable[[tuple[int, ...]], float]:
+    """r[a]: that a of the four owners stay."""
+    return lambda owners: r[len(owners)] / math.comb(4, len(owners))
+
+
+def of_each(s: Sequence[float]) -> Callable[[tuple[int, ...]], float]:
+    return lambda owners: float(np.prod([s[i] if i in owners else 1 - s[i] for i in range(4)]))
+
+
+BETA = [float(each) for each in betabinom(4, 2, 1).pmf(np.arange(5))]
+OF_GROUPS: list[tuple[Staying, Callable[[tuple[int, ...]], float]]] = [
+    (BetaBinomial(2, 1), exchangeable(BETA)),
+    (PointMass(2), exchangeable([0, 0, 1, 0, 0])),
+    (Uniform(1, 3), exchangeable([0, 1 / 3, 1 / 3, 1 / 3, 0])),
+    (Exchangeable([0.1, 0.2, 0.3, 0.2, 0.2]), exchangeable([0.1, 0.2, 0.3, 0.2, 0.2])),
+    (Independent([0.2, 0.9, 0.5, 0.7]), of_each([0.2, 0.9, 0.5, 0.7])),
+    (Independent({0: 0.4, 1: 0.8}), of_each([0.4, 0.8, 0.4, 0.8])),
+    (PerClass({0: 0.3, 1: Certain()}), of_each([0.3, 1.0, 0.3, 1.0])),
+]
+
+
+@pytest.mark.parametrize(("model", "stay_of"), OF_GROUPS, ids=lambda each: repr(each)[:40])
+def test_groups_have_a_law_of_their_own(
+    model: Staying, stay_of: Callable[[tuple[int, ...]], float]
+) -> None:
+    given: dict[str, Any] = {
+        "X": SIMILAR, "y": CLASSES, "utility": NearestNeighbor("precomputed"),
+        "staying": Groups(OWNER, model),
+    }  # fmt: skip
+    for chosen in ([0, 1, 2, 4, 5, 6], [3, 2, 0], [6, 5]):
+        found = expected_utility(chosen, **given)
+        assert found.exact
+        assert found.value == pytest.approx(by_enumeration(stay_of, chosen))
+    drawn = utility_distribution([0, 1, 2, 4, 5, 6], **given, n_samples=20_000, random_state=0)
+    exact = by_enumeration(stay_of, [0, 1, 2, 4, 5, 6])
+    assert drawn.mean() == pytest.approx(exact, abs=5 * drawn.std() / np.sqrt(20_000) + 1e-12)
+    # The control: records that leave alone are worth something else.
+    alone = {**given, "staying": Independent(0.5)}
+    assert expected_utility([0, 1, 2, 4, 5, 6], **alone).value != pytest.approx(exact)
+
+
+def test_records_of_a_group_stay_together_under_any_law() -> None:
+    for model, _ in OF_GROUPS:
+        stays = Groups(OWNER, model).sample(7, 200, labels=CLASSES, random_state=0)
+        for owner in range(4):
+            rows = stays[:, owner == OWNER]
+            assert (rows == rows[:, :1]).all()
+    two = Groups(OWNER, PointMass(2)).sample(7, 200, random_state=0)
+    assert {len(set(OWNER[row])) for row in two} == {2}
+
+
+def test_a_law_of_a_user_over_groups() -> None:
+    class Rich(Staying):
+        """The groups with more records are likelier to stay."""
+
+        def bind(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
+            assert labels is None
+            return Bound(np.linspace(0.1, 0.9, n))
+
+    bound = Groups(OWNER, Rich()).bind(7, labels=CLASSES)
+    np.testing.assert_allclose(bound.probability, np.linspace(0.1, 0.9, 4)[OWNER])
+    assert bound.unit is not None
+    assert bound.unit.tolist() == OWNER.tolist()
+    nested = Groups(OWNER, Groups([0, 0, 1, 1], 0.5)).bind(7)
+    assert nested.unit is not None
+    assert nested.unit.tolist() == [0, 0, 0, 1, 1, 1, 1]
+
+
+def test_a_group_of_several_classes_has_no_law_by_class() -> None:
+    model = Groups([0, 0, 1], PerClass({"a": 0.5, "b": 1.0}))
+    assert model.bind(3, labels=["a", "a", "b"]).probability.tolist() == [0.5, 0.5, 1.0]
+    with pytest.raises(InvalidInputError, match="1 groups have records of several classes, such"):
+        model.bind(3, labels=["a", "b", "b"])
+    with pytest.raises(InvalidInputError, match="there are no labels"):
+        model.bind(3)
+    with pytest.raises(InvalidInputError, match="s has 3 probabilities for 2 records"):
+        Groups([0, 0, 1], Independent([0.1, 0.2, 0.3])).bind(3)
+
+
+def test_classes_of_a_model_need_not_be_those_of_records() -> None:
+    """Appendix E: who is held may leave, and who comes after is sure to stay."""
+    held = ["held", "held", "new", "new", "held", "new", "new"]
+    model = PerClass({"held": BetaBinomial(2, 1), "new": Certain()}, held)
+    assert not model.by_class
+    given: dict[str, Any] = {
+        "X": SIMILAR, "y": CLASSES, "utility": NearestNeighbor("precomputed"), "staying": model,
+        "objective": Expected(40_000), "random_state": 0,
+    }  # fmt: skip
+    chosen = [0, 1, 2, 3, 4]
+    found = expected_utility(chosen, **given)
+    p = [float(each) / math.comb(3, a) for a, each in enumerate(betabinom(3, 2, 1).pmf(range(4)))]
+    utility = nearest(SIMILAR, CLASSES.tolist())
+    exact = sum(p[len(stay)] * utility([*stay, 2, 3]) for stay in subsets([0, 1, 4]))
+    assert found.value == pytest.approx(exact, abs=5 * found.standard_error)
+    assert abs(exact - utility(chosen)) > 20 * found.standard_error  # the control
+    with pytest.raises(InvalidInputError, match="labels have shape"):
+        PerClass({"held": 0.5, "new": 1.0}, held[:3]).bind(7)

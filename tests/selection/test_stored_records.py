@@ -29,10 +29,12 @@ from erasable.core.remote import Job
 from erasable.preprocessing import StandardScaler
 from erasable.selection import (
     BetaBinomial,
+    Certain,
     CVaR,
     Groups,
     MutualInformation,
     NearestNeighbor,
+    PerClass,
     SubsetSelector,
     Uniform,
 )
@@ -243,6 +245,30 @@ def test_candidates_follow_ids_and_seed() -> None:
         for seed in (0, 0, 1)
     ]
     assert drawn[0].tolist() == drawn[1].tolist() != drawn[2].tolist()
+
+
+def test_a_class_may_have_no_candidate() -> None:
+    """The classes of a staying model are those of all records, not of the candidates alone."""
+    few = np.where(np.arange(N) == 0, "few", "many")  # one record of a class, which is not drawn
+    records = Records(X, few, ids=IDS)
+    utility = NearestNeighbor(n_candidates=30)
+    given: dict[str, Any] = {"k": 8, "random_state": 0}
+
+    def fit(staying: Any) -> tuple[list[int], float, float]:
+        selector = SubsetSelector(utility, staying=staying, **given).fit(records)
+        assert 0 not in selector._fitted.problem.places
+        return selector.selected_.tolist(), selector.utility_, float(selector.value())
+
+    alike = fit(0.6)
+    assert fit({"few": 0.2, "many": 0.6}) == alike
+    assert fit(PerClass({"few": Certain(), "many": 0.6})) == alike
+    assert fit(np.where(few == "few", 0.2, 0.6)) == alike  # a probability for each record
+    assert fit({"few": 0.6, "many": 0.2}) != alike  # the control
+    for wrong, told in (({"many": 0.6}, "'few'"), ({"few": 1, "many": 1, "none": 1}, "'none'")):
+        with pytest.raises(InvalidInputError, match=told):
+            fit(wrong)
+    with pytest.raises(InvalidInputError, match=f"30 probabilities for {N} records"):
+        fit(np.full(30, 0.6))
 
 
 # -- what it costs ---------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from erasable.cli.frame import command, fail, opened
 from erasable.cli.options import FILL, FOLDER, JSON, SEED, argument, option, switch
 
 if TYPE_CHECKING:  # they import scikit-learn
-    from erasable.removal import RemovalReport
+    from erasable.removal import DeletionsNeeded, RemovalReport, Sweep
     from erasable.workspace.domains.planning import RemovalPlan
     from erasable.workspace.domains.removing import Removed
 
@@ -26,7 +26,12 @@ CAUTION = (
 
 
 def print_json(
-    plan: RemovalPlan, removed: Removed | None, budget: str, output: str | None, plot: str | None
+    plan: RemovalPlan,
+    removed: Removed | None,
+    budget: str,
+    output: str | None,
+    plot: str | None,
+    swept: Sweep | None,
 ) -> None:
     """Print one object; its names are the same of a dry run, whose models have no report."""
     fresh = plan.fresh
@@ -42,6 +47,17 @@ def print_json(
             "budget": budget,
             "trust": plan.removal.trust_,
             "estimate": _estimates(plan),
+            "sweep": swept
+            and [
+                show.picked(each, "score", "metric", "n_deleted", "median", "low", "high")
+                for each in swept.points()
+            ],
+            "needed": swept
+            and [
+                show.picked(each, "score", "target", "confidence")
+                | {n: _finite(getattr(each, n)) for n in ("n_deleted", "low", "high")}
+                for each in _needed(plan, swept)
+            ],
             **show.picked(plan, "certificate", "uncertified"),
             "fresh": fresh and show.picked(fresh, "n_forget", "n_retain", "n_left_out"),
             "effects": list(plan.preview.effects),
@@ -140,6 +156,39 @@ def print_removed(removed: Removed) -> None:
         f"erased {show.words(removed.n_records, 'record')} in {show.seconds(removed.seconds)}, as "
         f"request {removed.request}; `erasable verify` compares the models with new ones"
     )
+
+
+def print_sweep(plan: RemovalPlan, swept: Sweep) -> None:
+    """Print how much each score must delete for the removal that was chosen."""
+    needed = _needed(plan, swept)
+    records = f"deleted for alpha {_nats(plan.removal.alpha_)}"
+    show.table(
+        ["score", records, "from", "to"],
+        [(each.score, *map(_records, (each.n_deleted, each.low, each.high))) for each in needed],
+        right=f"{records},from,to",
+    )
+    show.line(
+        f"medians over {len(swept.seeds)} seeds of the scores; from and to enclose them, "
+        f"{100 * needed[0].confidence:.1f}% sure"
+    )
+    show.line()
+
+
+def _needed(plan: RemovalPlan, swept: Sweep) -> list[DeletionsNeeded]:
+    from erasable.removal import deletions_needed
+
+    target = plan.removal.alpha_
+    return [
+        deletions_needed(name, target, swept, metric="alpha", rising=True) for name in swept.scores
+    ]
+
+
+def _records(value: float) -> str:
+    return show.count(math.ceil(value)) if math.isfinite(value) else "not by all"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _print_report(report: RemovalReport) -> None:
@@ -257,7 +306,14 @@ def remove_domain(
         "with their scores.",
     ),
     plot: str | None = option(
-        "FILE", "Draw removal and shift by the number of deletions: .svg, .png or .pdf."
+        "FILE",
+        "Draw removal and shift by the number of deletions: .svg, .png or .pdf. With --sweep, "
+        "removal by each score.",
+    ),
+    sweep: str | None = option(
+        "A,B",
+        "Compare scores, such as random,lr-maha: how many records each must delete for the "
+        "removal of the chosen ones. Nothing is deleted.",
     ),
     yes: bool = switch("--yes", "Delete the records; without it nothing is changed (a dry run)."),
     folder: str = FOLDER,
@@ -274,8 +330,12 @@ def remove_domain(
     wanted, cost = read_budget(budget)
     from erasable.removal import SCORES
 
-    if score not in SCORES:
-        fail(f"--score is {show.one_line(score)[:60]!r}; expected one of {', '.join(SCORES)}")
+    compared = options.columns(sweep) or ()
+    for name, given in [("--score", score), *(("--sweep", each) for each in compared)]:
+        if given not in SCORES:
+            fail(f"{name} is {show.one_line(given)[:60]!r}; expected one of {', '.join(SCORES)}")
+    if compared and yes:
+        fail("--sweep came with --yes; expected one of them: a sweep deletes nothing")
     with perhaps(output, folder) as ids_file, perhaps(plot, folder) as plot_file:
         plan = found.plan_removal(
             dataset, where=condition, keywords=words, column=column,
@@ -289,15 +349,18 @@ def remove_domain(
             ids_file.write_text(
                 ids_text(str(output), plan.ids, columns_of, scores), encoding="utf-8"
             )
+        swept = plan.sweep(dict.fromkeys([score, *compared])) if compared else None
         if plot_file is not None:
-            drawing = plan.removal.plot()
+            drawing = plan.removal.plot() if swept is None else swept.plot("alpha")
             drawing.figure.savefig(plot_file, format=str(plot).rpartition(".")[2])
         removed = found.remove_domain(plan) if yes else None
     show.warn([*plan.warnings, *(removed.warnings if removed is not None else [])])
     if as_json:
-        print_json(plan, removed, budget, output, plot)
+        print_json(plan, removed, budget, output, plot, swept)
         return
     print_plan(plan, budget)
+    if swept is not None:
+        print_sweep(plan, swept)
     if removed is not None:
         print_removed(removed)
     for path in filter(None, (output, plot)):

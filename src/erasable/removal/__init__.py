@@ -17,11 +17,18 @@ from erasable.removal.certificates import (
     random_removal_law,
 )
 from erasable.removal.divergences import Divergence, divergence, gaussian_divergence
-from erasable.removal.evaluation import RemovalReport, measure, removal_report
+from erasable.removal.evaluation import RefitMetric, RemovalReport, measure, removal_report
 from erasable.removal.frontiers import exponential_family_frontier, gaussian_frontier
 from erasable.removal.identification import IdentifiedDomain, identify_domain
 from erasable.removal.influence import InfluenceRemoval, influence_removal
 from erasable.removal.scores import SCORES, DensityRatio
+from erasable.removal.sweeps import (
+    DeletionsNeeded,
+    Sweep,
+    SweepPoint,
+    deletions_needed,
+    sweep,
+)
 
 __all__ = [
     "SCORES",
@@ -29,6 +36,7 @@ __all__ = [
     "Cost",
     "Count",
     "Coverage",
+    "DeletionsNeeded",
     "DensityRatio",
     "Divergence",
     "DomainRemoval",
@@ -39,11 +47,15 @@ __all__ = [
     "MinRemoval",
     "Moments",
     "RandomRemovalLaw",
+    "RefitMetric",
     "RemovalReport",
     "RemovalWarning",
     "Share",
+    "Sweep",
+    "SweepPoint",
     "certificate",
     "certificate_from_moments",
+    "deletions_needed",
     "divergence",
     "exponential_family_frontier",
     "gaussian_divergence",
@@ -54,4 +66,5 @@ __all__ = [
     "random_removal_law",
     "removal_report",
     "remove_domain",
+    "sweep",
 ]

@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from erasable.core._optional import needs
+from erasable.core._plots import axes
 from erasable.core.arrays import Floats
 from erasable.core.errors import DetachedError, InvalidInputError, InvalidParameterError
 from erasable.core.grid import PrecisionWarning
@@ -428,15 +428,7 @@ def _check(covariance: Any, delta: Any) -> None:
 
 def draw(frontier: Frontier, n_selected: int, ax: Any) -> Any:
     """Plot removal and shift at every budget, on new axes by default."""
-    if ax is None:
-        with needs("plots", "a plot"):
-            from matplotlib.figure import Figure
-
-        ax = Figure(figsize=(6, 4), layout="constrained").subplots()
-    elif not callable(getattr(ax, "axvline", None)):
-        raise InvalidParameterError(
-            f"ax={shorten(ax)}; expected Axes of matplotlib, or None for new ones"
-        )
+    ax = axes(ax)
     ax.plot(frontier.n_deleted, frontier.alpha, label="removal, alpha = KL(p1, p)")
     ax.plot(frontier.n_deleted, frontier.epsilon, label="shift, epsilon = KL(p2, p)")
     ax.axvline(n_selected, color="0.5", linestyle=":", label=f"budget: {n_selected}")

@@ -43,12 +43,13 @@ def read_records(
         _refuse_others(forget, retain)
     if other is not None and own.dtype != other.dtype:
         own, other = own.astype(np.float64), other.astype(np.float64)
-    sets = Sets(own, other)
+    names = as_array(forget.ids[own.rows])
+    sets = Sets(own, other, names)
     _ = sets.grid  # refuses magnitudes that no sum of squares can hold
     features: dict[str, Any] = {"n_features_in_": own.shape[1]}
     if forget.feature_names is not None:
         features["feature_names_in_"] = np.array(forget.feature_names, dtype=object)
-    return sets, as_array(forget.ids[own.rows]), features
+    return sets, names, features
 
 
 def _rows(forget: Any, retain: Any, ids: Any, mask: Any) -> tuple[RecordRows, RecordRows | None]:
@@ -160,7 +161,7 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
                 "one of them; take them out of one"
             )
     both = {name: _uniform(X, read) for name, X in read.items()}
-    sets = Sets(both["forget"], both.get("retain"))
+    sets = Sets(both["forget"], both.get("retain"), names)
     _ = sets.grid  # refuses magnitudes that no sum of squares can hold
     features = {k: v for k, v in vars(reader).items() if k.endswith("_in_")}
     return sets, names, features

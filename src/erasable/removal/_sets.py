@@ -19,6 +19,7 @@ from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 from erasable.core.sparse_grid import SparseGrid, tops
 from erasable.core.tables import RecordRows, Table
+from erasable.core.tape import Tape
 from erasable.removal._passes import DistancesTo, ProductsWith, run_row_pass
 
 _HALF = 2.0**13  # as in `Moments`
@@ -36,12 +37,27 @@ _OFFSET = (
 class Sets:
     """The two sets that scores contrast, or the forget set alone: `retain` may be None.
 
-    `present` holds those that were given. `coarse` has the columns in which float64 or the grid
-    loses precision, by kind, as far as noticed.
+    Attributes
+    ----------
+    forget, retain : ndarray or csr_array of shape (n_records, n_features), float64 or float32
+        Checked rows; for a score that takes stored records `erasable.core.tables.RecordRows`.
+    ids : ndarray of shape (n_forget,)
+        Ids of the rows of forget; by default 0..n-1.
+    present : tuple
+        Those of both that were given.
+    coarse : dict of str to set of int
+        Columns in which float64 or the grid of the sums loses precision, as far as noticed.
+
+    Examples
+    --------
+    >>> sets = Sets(np.array([[0.0], [4.0]]), np.array([[1.0], [3.0], [5.0]]))
+    >>> sets.forget_moments.mean(), sets.retain_moments.mean()
+    (array([2.]), array([3.]))
     """
 
-    def __init__(self, forget: Any, retain: Any) -> None:
+    def __init__(self, forget: Any, retain: Any, ids: Any = None) -> None:
         self.forget, self.retain = forget, retain
+        self.ids = np.arange(forget.shape[0]) if ids is None else ids
         self.present = (forget,) if retain is None else (forget, retain)
         self.coarse: dict[str, set[int]] = {}
 
@@ -113,9 +129,18 @@ class Sets:
     def _moments(self, matrix: Any) -> Moments:
         return Moments.fit(self.grid, Table.over(matrix))
 
+    def drawn(self, seed: int) -> Ints:
+        """Return the rows of forget in a random order that depends on their ids alone.
+
+        A record keeps its place among the others, whatever the order of the rows, and whichever
+        other records there are.
+        """
+        keys = Tape(seed).child("removal").record_keys(self.ids)
+        return np.argsort(keys, kind="stable")
+
     def part(self, forget_rows: Ints, retain_rows: Ints) -> Sets:
         """Copy some rows of both sets."""
-        return Sets(self.forget[forget_rows], self.retain[retain_rows])
+        return Sets(self.forget[forget_rows], self.retain[retain_rows], self.ids[forget_rows])
 
 
 def _vanishing(grid: SparseGrid, matrix: Any) -> Ints:

@@ -12,14 +12,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.dummy import DummyClassifier
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.removal._inputs import length_of, refuse_label
+from erasable.removal._inputs import length_of, read_mask, refuse_label
 
-__all__ = ["GROUPS", "Comparison", "RemovalReport", "measure", "removal_report"]
+__all__ = ["GROUPS", "Comparison", "RefitMetric", "RemovalReport", "measure", "removal_report"]
 
 GROUPS = ("deleted forget", "kept forget", "retain", "fresh forget", "fresh retain")
 """The groups of `remove_domain`, and of a workspace."""
@@ -257,6 +260,71 @@ def removal_report(
         for each in (before, after)
     ]
     return _compared(sides[0], sides[1], _sizes(groups), forget_label)
+
+
+class RefitMetric:
+    """A metric of a sweep: what a model does that is fitted without some records of a domain.
+
+    Parameters
+    ----------
+    model : classifier or regressor
+        It is cloned, and fitted to the records that are kept. Estimators of erasable are the same
+        after a deletion. Where one class is left, it is what a classifier always predicts.
+    X, y : records and targets
+    forget : array-like of bool, shape (n_records,)
+        Which rows are of the domain; the others stay. Rows that a sweep deletes are counted among
+        those of the domain.
+    groups : mapping of str to (X, y)
+        Groups of records to measure on; see `measure`.
+    forget_label : class label, default=None
+        See `measure`.
+
+    Raises
+    ------
+    InvalidInputError
+        `forget` is no mask of the records.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from erasable.removal import sweep
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0.0, 1.0, (90, 2)), rng.normal(2.0, 1.0, (90, 2))])
+    >>> y = np.repeat(["spam", "ham"], 90)
+    >>> fresh = {"fresh forget": (rng.normal(0.0, 1.0, (50, 2)), np.repeat("spam", 50))}
+    >>> metric = RefitMetric(LogisticRegression(), X, y, forget=y == "spam", groups=fresh)
+    >>> found = sweep("lr-maha", [0.0, 0.9], metric, X[:90], X[90:], seeds=1)
+    >>> found.metrics
+    ('fresh forget, accuracy', 'fresh forget, log_loss')
+    >>> bool(found.values("lr-maha", "fresh forget, accuracy")[0, 1] < 0.5)
+    True
+    """
+
+    def __init__(
+        self, model: Any, X: Any, y: Any, *, forget: Any, groups: Any, forget_label: Any = None
+    ) -> None:
+        mask = read_mask(forget, length_of(X))
+        if length_of(y) != mask.size:
+            raise InvalidDataError(
+                f"X has {mask.size} records and y {length_of(y)} targets; expected as many"
+            )
+        self.model, self.X, self.y = model, X, np.asarray(y)
+        self.groups, self.forget_label = groups, forget_label
+        self._own, self._other = np.flatnonzero(mask), np.flatnonzero(~mask)
+
+    def __call__(self, kept: Ints) -> dict[str, float]:
+        """Fit to what is left, and measure; names are ``group, metric``."""
+        rows = np.sort(np.concatenate([self._own[kept], self._other]))
+        y = self.y[rows]
+        single = is_classifier(self.model) and len(np.unique(y)) == 1
+        model = DummyClassifier() if single else clone(self.model)
+        model.fit(_safe_indexing(self.X, rows), y)
+        found = measure(model, self.groups, forget_label=self.forget_label)
+        return {
+            f"{group}, {name}": value
+            for group, of_group in found.items()
+            for name, value in of_group.items()
+        }
 
 
 def _compared(

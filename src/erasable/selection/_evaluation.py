@@ -159,16 +159,24 @@ def _task(
     X, names = _records.read_ids(X, ids, y=y, staying=staying)
     held = _records.read_selection(selected, rows, names)
     problem = check_utility(utility).problem(X, y)
-    return task_of(problem, held, staying, y, int(seed_from(random_state)))
+    return task_of(problem, held, staying, y, int(seed_from(random_state)), names)
 
 
 def task_of(
-    problem: Problem, held: NDArray[np.int64], staying: Any, y: Any, seed: int
+    problem: Problem,
+    held: NDArray[np.int64],
+    staying: Any,
+    y: Any,
+    seed: int,
+    names: NDArray[Any],
 ) -> SelectionTask:
     """Return the task in which some records are held, and none is chosen."""
-    bound = as_staying(staying).bind(problem.n, k=len(held), labels=y)
+    bound = problem.bind(as_staying(staying), len(held), y)
     none = np.zeros(0, dtype=np.int64)
-    return SelectionTask(problem, bound, held, none, CostBudget(0), "lazy", seed, len(held))
+    return SelectionTask(
+        problem, bound, held, none, CostBudget(0), "lazy", seed, len(held),
+        keys=_records.keys_of(names),
+    )  # fmt: skip
 
 
 def values_of(task: SelectionTask, n_samples: int) -> NDArray[np.float64]:

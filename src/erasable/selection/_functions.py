@@ -11,11 +11,37 @@ from erasable.core.arrays import Floats, Ints
 
 
 class SetFunction(ABC):
-    """The objective's value of what was chosen so far, and what each further record would add."""
+    """The objective's value of what was chosen so far, and what each further record would add.
 
-    n: int  # number of records
-    value: float = 0.0  # of the records added so far
-    n_evaluations: int = 0  # number of marginal gains that were computed
+    A subclass has `gains`, and `_add`, which updates what gains are computed from; it counts gains
+    in `n_evaluations`.
+
+    Attributes
+    ----------
+    n : int
+        How many records there are.
+    value : float
+        Of the records added so far.
+    n_evaluations : int
+        How many marginal gains were computed.
+
+    Examples
+    --------
+    >>> class Size(SetFunction):
+    ...     n = 3
+    ...     def gains(self, items):
+    ...         return np.ones(len(items))
+    ...     def _add(self, j):
+    ...         pass
+    >>> size = Size()
+    >>> size.add(2)
+    >>> size.value
+    1.0
+    """
+
+    n: int
+    value: float = 0.0
+    n_evaluations: int = 0
     sweeps = False
 
     @abstractmethod

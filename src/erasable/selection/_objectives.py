@@ -34,6 +34,7 @@ class SelectionTask:
     most: int  # the largest number of records that can be held in the end
     by_enumeration: bool = False  # whether selections start from every set of three records
     n_jobs: int | None = None
+    keys: Any = None  # shape (n,), uint64: by which records are drawn; by default their rows
 
     def samples(self, n_samples: int) -> Samples:
         """Return the utility in samples, with as many threads as the task has."""
@@ -120,7 +121,7 @@ def sampled(
     task: SelectionTask, n_samples: int, threshold: float | None = None, alpha: float = 1.0
 ) -> SampledFunction:
     """Return an objective by samples; those of one task are drawn alike."""
-    sampler = Sampler(task.bound, n_samples, task.seed)
+    sampler = Sampler(task.bound, n_samples, task.seed, keys=task.keys)
     return SampledFunction(
         task.samples(n_samples), sampler, task.problem.n, threshold=threshold, alpha=alpha
     )

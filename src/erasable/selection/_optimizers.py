@@ -65,7 +65,7 @@ def _lazy(
     function: SetFunction, items: Ints, budget: CostBudget, rng: np.random.Generator
 ) -> Iterator[tuple[int, float]]:
     """Use gains from earlier rounds as bounds, because gains only shrink (Minoux 1978)."""
-    queue = function.queue(items, budget.weights)
+    queue = function.queue(np.sort(items), budget.weights)
     left = budget.left
     cheapest = 1.0 if budget.costs is None else budget.costs[items].min(initial=np.inf)
     while len(queue) and budget.affords(cheapest, left):
@@ -97,17 +97,21 @@ def _greedy(
 def _stochastic(
     function: SetFunction, items: Ints, budget: CostBudget, rng: np.random.Generator
 ) -> Iterator[tuple[int, float]]:
-    """Take the best of n / k log(1 / 0.1) random records a round (Mirzasoleiman et al. 2015)."""
+    """Take the best of n / k log(1 / 0.1) random records a round (Mirzasoleiman et al. 2015).
+
+    Records are drawn by their places among `items`.
+    """
     if not len(items):
         return
-    left, remaining = budget.left, np.sort(items)
+    left, remaining = budget.left, items
     rounds = budget.k if budget.costs is None else budget.k / np.median(budget.costs[items])
     part = max(1, int(np.ceil(len(items) / max(rounds, 1) * np.log(1 / _SLACK))))
     while True:
         remaining = _affordable(remaining, budget, left)
         if not len(remaining):
             return
-        at = np.sort(rng.permutation(len(remaining))[:part])
+        at = rng.permutation(len(remaining))[:part]
+        at = at[np.argsort(remaining[at])]
         gains = function.gains(remaining[at])
         best = int(np.argmax(budget.worth(gains, remaining[at])))
         j = int(remaining[at[best]])

@@ -15,6 +15,7 @@ from erasable.core.errors import InvalidIdsError, InvalidInputError
 from erasable.core.frames import as_frame, ids_of_rows, refuse_other_index, split_ids
 from erasable.core.ids import as_id_array, is_missing, name_some, refuse_repeats, shorten
 from erasable.core.records import Records
+from erasable.core.tape import Tape
 
 _LEAST_COST = 1e-200
 """Gains are divided by costs, and the ratios have to be finite."""
@@ -30,6 +31,13 @@ def read_ids(X: Any, ids: Any, **others: Any) -> tuple[Any, NDArray[Any]]:
         refuse_other_index(frame, other, name)
     X, values = split_ids(X, ids)
     return X, ids_of_rows(values, n_rows(X))
+
+
+def keys_of(ids: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return a key of each id, by which random numbers are drawn: itself, or a hash of text."""
+    if ids.dtype.kind in "iu":
+        return ids.astype(np.uint64)
+    return Tape(0).child("selection").record_keys(ids)
 
 
 def n_rows(X: Any) -> int:

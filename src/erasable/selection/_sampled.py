@@ -17,10 +17,25 @@ from erasable.selection.staying._model import Sampler
 
 
 class Samples(ABC):
-    """A utility in many samples of who stays, each growing by the records that stay in it."""
+    """A utility in many samples of who stays, each growing by the records that stay in it.
+
+    Attributes
+    ----------
+    is_monotone : bool
+        Whether no record ever adds less than 0. True by default.
+    n_jobs : int or None
+        Threads; see `erasable.core.threads.N_JOBS`.
+
+    Examples
+    --------
+    >>> from erasable.selection import NearestNeighbor
+    >>> samples = NearestNeighbor("precomputed").problem(np.eye(2)).samples(3, 1)
+    >>> samples.gains(0)
+    array([1., 1., 1.])
+    """
 
     is_monotone = True
-    n_jobs: int | None = None  # threads; see `erasable.core.threads.N_JOBS`
+    n_jobs: int | None = None
 
     def prepare(self, items: Ints) -> None:
         """Prepare for the gains of some records, before others are added."""

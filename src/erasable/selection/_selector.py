@@ -182,10 +182,12 @@ class SubsetSelector(Valued, BaseEstimator):
         seed = int(seed_from(self.random_state))
         problem, names, held, y = self._read(utility, X, y, ids, selected, rows, seed)
         n = problem.n
+        keys = _records.keys_of(names)
         items = np.setdiff1d(np.arange(n), held)
+        items = items[np.argsort(keys[items], kind="stable")]  # what is drawn depends on ids
         budget = self._budget(items, problem)
         most = len(held) + budget.most(items)
-        bound = as_staying(self.staying).bind(n, k=most, labels=y)
+        bound = problem.bind(as_staying(self.staying), most, y)
         optimizer = self.optimizer
         greedy = "lazy" if utility.is_submodular else "greedy"
         if optimizer == "auto":
@@ -193,7 +195,7 @@ class SubsetSelector(Valued, BaseEstimator):
         by_enumeration = optimizer == ENUMERATION
         task = SelectionTask(
             problem, bound, held, items, budget, greedy if by_enumeration else optimizer, seed,
-            most, by_enumeration, self.n_jobs,
+            most, by_enumeration, self.n_jobs, keys,
         )  # fmt: skip
         solution = objective.solve(task)
         if isinstance(objective, CVaR) and objective.n_worst() < _FEW and not bound.is_certain:
@@ -288,7 +290,7 @@ class SubsetSelector(Valued, BaseEstimator):
         if isinstance(X, Records):
             names, held = _records.read_held(X, y, ids, selected, rows)
             problem = utility.problem_of_records(X, held, seed, self.n_jobs)
-            classes = problem.labels
+            classes = None
         else:
             X, names = _records.read_ids(X, ids, y=y, costs=self.costs, staying=self.staying)
             named = [] if selected is None and rows is None else selected

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._optional import needs
+from erasable.core._plots import axes
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
@@ -207,11 +207,7 @@ def plot_tradeoff(
         )
         for label, chosen in given.items()
     }  # fmt: skip
-    if ax is None:
-        with needs("plots", "a plot"):
-            from matplotlib.figure import Figure
-
-        ax = Figure(figsize=(6, 4), layout="constrained").subplots()
+    ax = axes(ax)
     for label, each in found.items():
         (line,) = ax.plot(each.n_deletions, each.mean, label=label)
         band = 2 * each.standard_error

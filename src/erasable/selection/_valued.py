@@ -176,4 +176,5 @@ class Valued:
     def _task(self, staying: Any, random_state: Any) -> SelectionTask:
         seed = self._fitted.seed + 1 if random_state is None else int(seed_from(random_state))
         model = self._fitted.staying if staying is None else staying
-        return task_of(self._fitted.problem, self._rows(), model, self._fitted.y, seed)
+        fitted = self._fitted
+        return task_of(fitted.problem, self._rows(), model, fitted.y, seed, fitted.names)

@@ -6,13 +6,14 @@ sharding.
 
 from __future__ import annotations
 
+from erasable.removal._sets import Sets
 from erasable.removal.scores._density import DensityRatio
 from erasable.removal.scores._distances import Coreset, MeanDistance, MeanMargin, Norm
 from erasable.removal.scores._drawn import CCS, Random
 from erasable.removal.scores._greedy import Craig, GradMatch, KCenter
 from erasable.removal.scores._named import SCORES, as_score
 from erasable.removal.scores._neighbors import NeighborRatio
-from erasable.removal.scores._score import Custom, Score
+from erasable.removal.scores._score import Custom, Ranking, RowScore, Score, by_score
 
 __all__ = [
     "CCS",
@@ -28,6 +29,10 @@ __all__ = [
     "NeighborRatio",
     "Norm",
     "Random",
+    "Ranking",
+    "RowScore",
     "Score",
+    "Sets",
     "as_score",
+    "by_score",
 ]

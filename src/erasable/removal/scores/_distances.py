@@ -50,11 +50,13 @@ class MeanDistance(RowScore):
     array([4., 1.])
     """
 
+    by_passes = True
+
     def __init__(self, metric: str = "euclidean", *, shrinkage: Any = "auto") -> None:
         self.metric = metric
         self.shrinkage = shrinkage
 
-    def _scores(self, sets: Sets, rows: Any) -> Floats:
+    def score_rows(self, sets: Sets, rows: Any) -> Floats:
         _check(self)
         centre = sets.retain_moments.mean()
         if self.metric == "euclidean":
@@ -83,13 +85,14 @@ class MeanMargin(RowScore):
     array([ 1., -1.])
     """
 
-    _learns_from_forget = True
+    by_passes = True
+    learns_from_forget = True
 
     def __init__(self, metric: str = "mahalanobis", *, shrinkage: Any = "auto") -> None:
         self.metric = metric
         self.shrinkage = shrinkage
 
-    def _scores(self, sets: Sets, rows: Any) -> Floats:
+    def score_rows(self, sets: Sets, rows: Any) -> Floats:
         _check(self)
         own, other = sets.forget_moments.mean(), sets.retain_moments.mean()
         if self.metric == "cosine":
@@ -112,10 +115,11 @@ class Norm(RowScore):
     array([1., 5.])
     """
 
+    by_passes = True
     needs_retain = False
-    _contrasts = False
+    contrasts = False
 
-    def _scores(self, sets: Sets, rows: Any) -> Floats:
+    def score_rows(self, sets: Sets, rows: Any) -> Floats:
         return np.sqrt(distances_to(np.zeros(sets.n_features), rows))
 
 
@@ -129,10 +133,11 @@ class Coreset(RowScore):
     array([1, 0, 2])
     """
 
+    by_passes = True
     needs_retain = False
-    _contrasts = False
+    contrasts = False
 
-    def _scores(self, sets: Sets, rows: Any) -> Floats:
+    def score_rows(self, sets: Sets, rows: Any) -> Floats:
         return -np.sqrt(distances_to(sets.forget_moments.mean(), rows))
 
 

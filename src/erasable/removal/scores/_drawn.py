@@ -24,7 +24,7 @@ def in_order(order: Ints) -> Ranking:
 
 
 class Random(Score):
-    """A uniformly random order: ``random``.
+    """A uniformly random order, which depends on ids and the seed alone: ``random``.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Random(Score):
 
     def rank(self, sets: Sets, seed: int) -> Ranking:
         """Score the forget set."""
-        return in_order(np.random.default_rng(seed).permutation(sets.forget.shape[0]))
+        return in_order(sets.drawn(seed))
 
 
 class CCS(Score):
@@ -92,15 +92,15 @@ class CCS(Score):
             )
         difficulty = self._difficulty(sets)
         n = difficulty.size
-        rng = np.random.default_rng(seed)
-        ascending = np.argsort(difficulty, kind="stable")
+        place = np.argsort(sets.drawn(seed))  # of each row in a random order, by ids
+        ascending = np.lexsort((place, difficulty))
         easy = ascending[: n - int(hardest * n)]
         low, high = difficulty[easy[0]], difficulty[easy[-1]]
         width = (high - low) / n_strata
         stratum = np.zeros(easy.size, dtype=np.int64)
         if width > 0:
             stratum = np.minimum((difficulty[easy] - low) // width, n_strata - 1).astype(int)
-        drawn = rng.permutation(easy.size)
+        drawn = np.argsort(place[easy])
         turn = np.empty(easy.size, dtype=np.int64)
         for each in np.unique(stratum):
             members = drawn[stratum[drawn] == each]

@@ -26,18 +26,55 @@ Reference = Callable[[Sets, Any, int], Floats]
 
 @dataclass(frozen=True)
 class Ranking:
-    """Scores of the forget set."""
+    """Scores of the forget set, and the order in which its records leave.
 
-    scores: Floats  # higher leaves first
-    order: Ints  # rows, first to leave first; ties in their order
-    weights: Floats  # scores as shares of what there is to remove; none is negative
-    # ``reference(sets, rows, seed)``; None for scores that do not learn from samples
+    Attributes
+    ----------
+    scores : ndarray of shape (n_forget,), float64
+        Higher leaves first.
+    order : ndarray of shape (n_forget,), int64
+        Rows of forget, first to leave first.
+    weights : ndarray of shape (n_forget,), float64
+        Shares of what there is to remove, not negative: `Coverage` adds them up.
+    reference : callable or None
+        ``reference(sets, rows, seed)`` scores rows by what it learns from two sets that do not have
+        them; `trust_` compares such scores. None where scores learn from no sample.
+    learns_from_forget : bool
+        Whether the score of a record depends on other records of forget.
+
+    Examples
+    --------
+    >>> by_score(np.array([1.0, 3.0, 2.0])).order
+    array([1, 2, 0])
+    """
+
+    scores: Floats
+    order: Ints
+    weights: Floats
     reference: Reference | None = None
-    learns_from_forget: bool = False  # whether a score depends on the other records of forget
+    learns_from_forget: bool = False
 
 
 def by_score(scores: Floats, weights: Floats | None = None, **more: Any) -> Ranking:
-    """Rank by descending score; of equal scores the earlier row comes first."""
+    """Rank by descending score; of equal scores the earlier row comes first.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_forget,), float64
+    weights : ndarray of shape (n_forget,), default=None
+        By default scores, or their height above the least where one is negative.
+    **more
+        `reference` and `learns_from_forget` of the `Ranking`.
+
+    Returns
+    -------
+    Ranking
+
+    Examples
+    --------
+    >>> by_score(np.array([-1.0, 3.0])).weights
+    array([0., 4.])
+    """
     if weights is None:
         weights = scores - min(0.0, float(scores.min()))
     order = np.argsort(-scores, kind="stable")
@@ -105,25 +142,70 @@ class Score(BaseEstimator, ABC):
 
 
 class RowScore(Score):
-    """Base of scores of single rows, given statistics of both sets."""
+    """Base of scores of single rows, given statistics of both sets: it has a `score_rows` method.
 
-    by_passes = True
-    _contrasts = True
-    _learns_from_forget = False
+    Rows that are not in the sets can be scored, so `trust_` is estimated. A subclass that sets
+    `by_passes` scores stored `Records`, too: rows are then `erasable.core.tables.RecordRows`.
+
+    Attributes
+    ----------
+    contrasts : bool
+        Whether it learns from samples; otherwise `trust_` is NaN. True by default.
+    learns_from_forget : bool
+        Whether a score depends on other records of forget, by `sets.forget` or its moments. False
+        by default.
+
+    Examples
+    --------
+    >>> class Lead(RowScore):
+    ...     def score_rows(self, sets, rows):
+    ...         return rows[:, 0] - sets.retain_moments.mean()[0]
+    >>> Lead().rank(Sets(np.array([[1.0], [3.0]]), np.array([[0.5]])), 0).scores
+    array([0.5, 2.5])
+    """
+
+    contrasts = True
+    learns_from_forget = False
+
+    @abstractmethod
+    def score_rows(self, sets: Sets, rows: Any) -> Floats:
+        """Score some rows.
+
+        Parameters
+        ----------
+        sets : Sets
+            What is learned from.
+        rows : ndarray or csr_array of shape (n_rows, n_features)
+            Those of `sets.forget`, or others of the domain.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+            Finite; higher leaves first.
+        """
 
     def rank(self, sets: Sets, seed: int) -> Ranking:
         """Score the forget set."""
         return by_score(
-            self._scores(sets, sets.forget),
-            reference=self._outside if self._contrasts else None,
-            learns_from_forget=self._learns_from_forget,
+            checked(self.score_rows(sets, sets.forget), sets.forget.shape[0]),
+            reference=self._outside if self.contrasts else None,
+            learns_from_forget=self.learns_from_forget,
         )
 
-    def _scores(self, sets: Sets, rows: Any) -> Floats:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _scores()")
-
     def _outside(self, sets: Sets, rows: Any, seed: int) -> Floats:
-        return self._scores(sets, rows)
+        return checked(self.score_rows(sets, rows), rows.shape[0])
+
+
+def checked(given: Any, n: int) -> Floats:
+    """Return the scores of n records; anything but a finite number for each is refused."""
+    scores = as_numbers(given)
+    if scores.shape != (n,) or not (np.abs(scores) <= _LARGEST).all():
+        result = f"an array of shape {scores.shape}" if scores.size else f"{shorten(given)}"
+        raise InvalidInputError(
+            f"the score returned {result}; expected a finite number, up to {_LARGEST:g}, for "
+            f"each of {n} records; return an array in the order of forget"
+        )
+    return scores
 
 
 class Custom(Score):
@@ -154,16 +236,7 @@ class Custom(Score):
 
     def _call(self, forget: Any, retain: Any) -> Floats:
         refuse_signature(self.function, "score", "forget, retain")
-        given = self.function(forget, retain)
-        scores = as_numbers(given)
-        n = forget.shape[0]
-        if scores.shape != (n,) or not (np.abs(scores) <= _LARGEST).all():
-            result = f"an array of shape {scores.shape}" if scores.size else f"{shorten(given)}"
-            raise InvalidInputError(
-                f"the score returned {result}; expected a finite number, up to {_LARGEST:g}, for "
-                f"each of {n} records; return an array in the order of forget"
-            )
-        return scores
+        return checked(self.function(forget, retain), forget.shape[0])
 
     def _outside(self, sets: Sets, rows: Any, seed: int) -> Floats:
         both = [rows, sets.forget]

@@ -10,17 +10,21 @@ from erasable.selection.staying._independent import (
     as_staying,
 )
 from erasable.selection.staying._model import Bound, Sampler, Staying
+from erasable.selection.staying._sizes import BetaBinomialSizes, GivenSizes, Sizes
 
 __all__ = [
     "BetaBinomial",
+    "BetaBinomialSizes",
     "Bound",
     "Certain",
     "Exchangeable",
+    "GivenSizes",
     "Groups",
     "Independent",
     "PerClass",
     "PointMass",
     "Sampler",
+    "Sizes",
     "Staying",
     "Uniform",
     "as_staying",

@@ -58,6 +58,10 @@ class Independent(Staying):
 
     __hash__ = None  # type: ignore[assignment]
 
+    @property
+    def by_class(self) -> bool:
+        return isinstance(self.s, Mapping)
+
     def bind(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
         if isinstance(self.s, Mapping):
             probability = np.empty(n)
@@ -106,15 +110,20 @@ class PerClass(Staying):
     models : mapping of label to staying model or float
         `Independent` with one probability (or that number), `BetaBinomial` or `Certain`: models
         that need not know how many of a class are chosen.
+    labels : array-like of shape (n_records,), default=None
+        The class of each record here, where it is not that of `y`: whether it is held, for example.
 
     Examples
     --------
     >>> patients = PerClass({"ill": BetaBinomial(4, 16), "well": Certain()})
     >>> patients.sample(3, labels=["well", "well", "ill"], random_state=0)
     array([[ True,  True, False]])
+    >>> PerClass({"held": 0.0, "new": 1.0}, ["held", "new", "held"]).sample(3)
+    array([[False,  True, False]])
     """
 
     models: Mapping[Any, Any]
+    labels: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.models, Mapping) or not self.models:
@@ -132,9 +141,16 @@ class PerClass(Staying):
                     "many of a class are chosen; take one of them"
                 )
         object.__setattr__(self, "models", ours)
+        if self.labels is not None:
+            object.__setattr__(self, "labels", tuple(as_labels(self.labels, "labels").tolist()))
+
+    @property
+    def by_class(self) -> bool:
+        return self.labels is None
 
     def bind(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
         probability, block = np.empty(n), np.full(n, -1, dtype=np.int64)
+        labels = labels if self.labels is None else self.labels
         laws: list[Sizes] = []
         for label, rows in rows_by_class(self.models, labels, n).items():
             law = self.models[label].sizes()
@@ -153,13 +169,19 @@ class Groups(Staying):
     ----------
     labels : array-like of shape (n_records,)
         The group of each record.
-    s : float or mapping of group to float
-        The probability that a group stays.
+    s : float, mapping of group to float, or staying model
+        The probability that a group stays; or the model of which groups do, in which each group is
+        one owner. Numbers of owners, as of `Uniform`, are then numbers of all groups. Of a model
+        by class, all records of a group have to be of one class; of one with a probability for
+        each owner, groups are in ascending order.
 
     Examples
     --------
     >>> Groups(["anna", "anna", "ben"], {"anna": 1.0, "ben": 0.0}).sample(3)
     array([[ True,  True, False]])
+    >>> rate_is_uncertain = Groups(["anna", "anna", "ben"], BetaBinomial(8, 2))
+    >>> rate_is_uncertain.bind(3).probability
+    array([0.8, 0.8, 0.8])
     """
 
     labels: Any
@@ -171,12 +193,18 @@ class Groups(Staying):
             raise InvalidInputError(
                 f"labels has shape {labels.shape}; expected one group for each record; pass a list"
             )
-        if isinstance(self.s, Mapping):
-            ours: Any = {each: check_probability(p, f"s[{each!r}]") for each, p in self.s.items()}
+        if isinstance(self.s, Staying):
+            ours: Any = self.s
+        elif isinstance(self.s, Mapping):
+            ours = {each: check_probability(p, f"s[{each!r}]") for each, p in self.s.items()}
         else:
             ours = check_probability(self.s, "s")
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "s", ours)
+
+    @property
+    def by_class(self) -> bool:
+        return isinstance(self.s, Staying) and self.s.by_class
 
     def bind(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
         if len(self.labels) != n:
@@ -185,6 +213,8 @@ class Groups(Staying):
                 "each record; pass them in the order of the rows"
             )
         unit = codes_of(self.labels, "labels of groups")
+        if isinstance(self.s, Staying):
+            return self._bound(self.s, unit, labels)
         groups = dict(zip(unit.tolist(), self.labels.tolist(), strict=True))
         if isinstance(self.s, Mapping):
             absent = [groups[code] for code in sorted(groups) if groups[code] not in self.s]
@@ -196,8 +226,35 @@ class Groups(Staying):
             each = np.array([self.s[groups[code]] for code in sorted(groups)])
         else:
             each = np.full(len(groups), self.s)
-        block = np.full(n, -1, dtype=np.int64)
-        return Bound(each[unit], block, unit=unit)
+        return Bound(each[unit], unit=unit)
+
+    def _bound(self, model: Staying, unit: NDArray[np.int64], labels: Any) -> Bound:
+        """Return the form of a model of groups, for their records."""
+        n = int(unit.max(initial=-1)) + 1
+        found = model.bind(n, k=n, labels=self._of_groups(unit, labels) if self.by_class else None)
+        own = unit if found.unit is None else found.unit[unit]
+        return Bound(found.probability[unit], found.block[unit], found.laws, own)
+
+    def _of_groups(self, unit: NDArray[np.int64], labels: Any) -> Any:
+        """Return the class of each group; several classes in one are refused."""
+        if labels is None:
+            return None
+        classes = as_labels(labels, "labels")
+        if classes.shape != unit.shape:
+            return classes  # of which the model complains
+        each = dict(zip(unit.tolist(), classes.tolist(), strict=True))
+        mixed = {
+            self.labels[row]
+            for row, (code, label) in enumerate(zip(unit.tolist(), classes.tolist(), strict=True))
+            if each[code] != label
+        }
+        if mixed:
+            raise InvalidInputError(
+                f"{len(mixed)} groups have records of several classes, such as "
+                f"{name_some(sorted(mixed, key=str))}; expected one class of each group, because "
+                "the staying model differs by class"
+            )
+        return np.array([each[code] for code in sorted(each)], dtype=classes.dtype)
 
 
 def as_staying(given: Any) -> Staying:

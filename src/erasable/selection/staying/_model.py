@@ -29,25 +29,27 @@ class Bound:
     ----------
     probability : ndarray of shape (n_records,), float64
         The marginal probability that the record stays.
-    block : ndarray of shape (n_records,), int64
+    block : ndarray of shape (n_records,), int64, or None
+        By default -1 of all: records are independent.
     laws : list of Sizes
     unit : ndarray of shape (n_records,), int64, or None
         None where each record is a unit of its own.
 
     Examples
     --------
-    >>> Bound(np.ones(2), np.array([-1, -1])).is_certain
+    >>> Bound(np.ones(2)).is_certain
     True
     """
 
     probability: Floats
-    block: Ints
+    block: Ints = None  # type: ignore[assignment]
     laws: list[Sizes] = field(default_factory=list)
     unit: Ints | None = None
 
     def __post_init__(self) -> None:
-        if self.is_certain:
+        if self.block is None or self.is_certain:
             object.__setattr__(self, "block", np.full(len(self.probability), -1, dtype=np.int64))
+        if self.is_certain:
             object.__setattr__(self, "laws", [])
             object.__setattr__(self, "unit", None)
 
@@ -55,6 +57,20 @@ class Bound:
     def is_certain(self) -> bool:
         """Whether everybody stays."""
         return bool((self.probability == 1).all())
+
+    def take(self, places: Ints) -> Bound:
+        """Return its form for some of the records.
+
+        Parameters
+        ----------
+        places : ndarray of int64
+
+        Returns
+        -------
+        Bound
+        """
+        unit = None if self.unit is None else self.unit[places]
+        return Bound(self.probability[places], self.block[places], self.laws, unit)
 
 
 class Sampler:
@@ -72,6 +88,9 @@ class Sampler:
     random_state : int, sequence of int, Generator or None
     by_order : bool, default=False
         Whether numbers depend on when a record is chosen, not on which one it is.
+    keys : ndarray of shape (n_records,), uint64, default=None
+        By which records are told from each other; by default their rows. Records of one unit are
+        told by their unit.
 
     Examples
     --------
@@ -82,9 +101,16 @@ class Sampler:
     """
 
     def __init__(
-        self, bound: Bound, n_samples: int, random_state: Any = None, *, by_order: bool = False
+        self,
+        bound: Bound,
+        n_samples: int,
+        random_state: Any = None,
+        *,
+        by_order: bool = False,
+        keys: Any = None,
     ) -> None:
         self.bound, self.n_samples, self.by_order = bound, n_samples, by_order
+        self._keys = keys if bound.unit is None else None
         self._seed = int(np.random.default_rng(random_state).integers(2**63))
         self._stayed = np.zeros((len(bound.laws), n_samples), dtype=np.int64)
         self._chosen = [0] * len(bound.laws)
@@ -111,7 +137,8 @@ class Sampler:
         unit = j if self.bound.unit is None else int(self.bound.unit[j])
         if self.bound.unit is not None and unit in self._units:
             return self._units[unit]
-        key = self._n_drawn if self.by_order else unit
+        own = unit if self._keys is None else int(self._keys[j])
+        key = self._n_drawn if self.by_order else own
         self._n_drawn += 1
         draws = np.random.default_rng([self._seed, key]).random(self.n_samples)
         stays: Flags = draws < self.probability(j)
@@ -129,18 +156,45 @@ class Staying(ABC):
 
     A staying model gives the probability that exactly a given part of the owners stays. Each of
     them is a margin of one distribution over all the records; this keeps the expectation of a
-    monotone and submodular utility monotone and submodular (propositions 1 and 2).
+    monotone and submodular utility monotone and submodular (propositions 1 and 2). A subclass has a
+    method `bind`; what it returns has no other distributions, so the law is kept.
+
+    Attributes
+    ----------
+    by_class : bool
+        Whether `bind` needs labels. False by default.
 
     Examples
     --------
-    >>> from erasable.selection import Independent
-    >>> isinstance(Independent(0.9), Staying)
-    True
+    >>> class Fading(Staying):
+    ...     def __init__(self, years):
+    ...         self.years = years
+    ...     def bind(self, n, *, k=None, labels=None):
+    ...         return Bound(0.9 ** np.asarray(self.years))
+    >>> Fading([0, 1]).bind(2).probability
+    array([1. , 0.9])
     """
+
+    @property
+    def by_class(self) -> bool:
+        """Whether it needs labels."""
+        return False
 
     @abstractmethod
     def bind(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
         """Return its form for n records, k of which will be chosen.
+
+        Parameters
+        ----------
+        n : int
+        k : int, default=None
+            The largest number that will be held; None where it is not known.
+        labels : array-like of shape (n,), default=None
+            Classes, where there are any.
+
+        Returns
+        -------
+        Bound
 
         Raises
         ------

@@ -17,7 +17,15 @@ from erasable.core.arrays import Floats, Ints
 
 
 class Sizes(ABC):
-    """The distribution of the number of exchangeable owners who stay."""
+    """The distribution of the number of exchangeable owners who stay.
+
+    Of t owners, any, it has the margin of one distribution over all of them.
+
+    Examples
+    --------
+    >>> BetaBinomialSizes(1, 1).size_pmf(3)
+    array([0.25, 0.25, 0.25, 0.25])
+    """
 
     @abstractmethod
     def log_subset_pmf(self, t: int) -> Floats:
@@ -67,7 +75,13 @@ class BinomialSizes(Sizes):
 
 
 class BetaBinomialSizes(Sizes):
-    """Each owner stays with one common probability, drawn from Beta(alpha, beta)."""
+    """Each owner stays with one common probability, drawn from Beta(alpha, beta).
+
+    Examples
+    --------
+    >>> BetaBinomialSizes(1, 1).subset_pmf(1)
+    array([0.5, 0.5])
+    """
 
     def __init__(self, alpha: float, beta: float) -> None:
         self.alpha, self.beta = alpha, beta
@@ -90,7 +104,13 @@ class BetaBinomialSizes(Sizes):
 
 
 class GivenSizes(Sizes):
-    """`r[a]` is the probability that a of k stay; fewer than k owners are any part of k."""
+    """`r[a]` is the probability that a of k stay; fewer than k owners are any part of k.
+
+    Examples
+    --------
+    >>> GivenSizes(np.array([0.0, 0.5, 0.5])).size_pmf(1)
+    array([0.25, 0.75])
+    """
 
     def __init__(self, r: Floats) -> None:
         self.r, self.k = r, len(r) - 1

@@ -1,6 +1,8 @@
 """Utilities: the values of selections, which objectives maximise."""
 
-from erasable.selection.utilities._custom import Custom
+from erasable.selection._functions import SetFunction
+from erasable.selection._sampled import Samples
+from erasable.selection.utilities._custom import Custom, StateUtility
 from erasable.selection.utilities._gaussian import MutualInformation, VarianceReduction
 from erasable.selection.utilities._naive_bayes import NaiveBayes
 from erasable.selection.utilities._nearest_neighbor import NearestNeighbor
@@ -14,6 +16,9 @@ __all__ = [
     "NearestNeighbor",
     "NeuralVariance",
     "Problem",
+    "Samples",
+    "SetFunction",
+    "StateUtility",
     "Utility",
     "VarianceReduction",
 ]

@@ -195,7 +195,6 @@ class StoredNearest(Problem):
         self.n = self.places.size
         y = None if records.y is None else read_classes(records.y[rows.rows], len(rows))
         self.classes = None if y is None else y[self.places]
-        self.labels = None if records.y is None else records.y[rows.rows[self.places]]
         self.n_classes = 1 if y is None else int(y.max()) + 1
         self._refuse_costly(y)
         self.codes = None if y is None else _per_row(y, rows, records.n_rows)
@@ -206,6 +205,12 @@ class StoredNearest(Problem):
         # As with arrays: the similarity of the two that are farthest apart is 0, of all classes.
         self.farthest = self.measure.per_unit if metric == "cosine" else float(largest.max())
         self.first = counts * self.farthest - sums
+
+    @property
+    def labels(self) -> Any:
+        """The classes of the records that no model has deleted."""
+        y = self.rows.records.y
+        return None if y is None else y[self.rows.rows]
 
     @property
     def n_records(self) -> int:

@@ -14,7 +14,7 @@ from erasable.core.ids import shorten
 from erasable.core.records import Records
 from erasable.selection._functions import SetFunction
 from erasable.selection._sampled import Samples
-from erasable.selection.staying._model import Bound
+from erasable.selection.staying._model import Bound, Staying
 
 
 class Problem(ABC):
@@ -26,8 +26,8 @@ class Problem(ABC):
         How many records there are to choose from.
     places : ndarray of shape (n,), int64, or None
         Which of all the records these are; None where they are all.
-    labels : ndarray of shape (n,), or None
-        Their classes, as they were given, where these came with the records.
+    labels : ndarray of shape (n_records,), or None
+        The classes of all records, as they were given, where these came with them.
 
     Examples
     --------
@@ -38,12 +38,31 @@ class Problem(ABC):
 
     n: int
     places: Ints | None = None
-    labels: NDArray[Any] | None = None
+
+    @property
+    def labels(self) -> NDArray[Any] | None:
+        """The classes of all records, where these came with them."""
+        return None
 
     @property
     def n_records(self) -> int:
         """How many records there are, those to choose from among them."""
         return self.n
+
+    def bind(self, staying: Staying, k: int, y: Any) -> Bound:
+        """Return the form of a staying model of all records for those to choose from.
+
+        Parameters
+        ----------
+        staying : Staying
+        k : int
+            The largest number that will be held.
+        y : array-like or None
+            Classes, where these did not come with the records.
+        """
+        labels = y if self.labels is None else self.labels
+        bound = staying.bind(self.n_records, k=k, labels=labels)
+        return bound if self.places is None else bound.take(self.places)
 
     @abstractmethod
     def expected(self, bound: Bound, k: int) -> SetFunction | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from erasable.core.errors import (
     InvalidInputError,
     WorkspaceError,
 )
-from erasable.removal import Certificate, Cost, DomainRemoval
+from erasable.removal import Certificate, Cost, DomainRemoval, Sweep, sweep
 from erasable.removal.budgets import as_budget
 from erasable.removal.scores import as_score
 from erasable.workspace.context import Context
@@ -177,6 +177,25 @@ class RemovalPlan:
     retain_where: str | None
     state: tuple[str, ...] = field(repr=False)
     known: DataSet = field(repr=False)
+    vectors: tuple[Any, Any] = field(repr=False)  # of forget and retain, as they were compared
+
+    def sweep(
+        self, scores: Iterable[str], budgets: Any = None, *, metric: Any = None, seeds: Any = 6
+    ) -> Sweep:
+        """Compare scores by a metric of what is left; see `erasable.removal.sweep`."""
+        for score in scores:
+            _refuse_words(score, self.vectors[0])
+        return sweep(list(scores), budgets, metric, *self.vectors, seeds=seeds)
+
+
+def _refuse_words(score: Any, vectors: Any) -> None:
+    """Refuse a score that needs a covariance, for sparse vectors of words."""
+    if issparse(vectors) and getattr(as_score(score), "metric", None) == "mahalanobis":
+        raise WorkspaceError(
+            f"score={score!r} needs a covariance, and words have too many columns for one; "
+            "expected components of them, or a cosine score; pass components=100, on the command "
+            "line --components 100"
+        )
 
 
 def plan(
@@ -224,19 +243,15 @@ def plan(
     numbers = [name for name in chosen if str(compared[name].type) != TEXT]
     compared, messages = fill_gaps(compared, numbers, fill)
     both = make_vectors(compared, chosen, components)
-    if issparse(both) and getattr(as_score(score), "metric", None) == "mahalanobis":
-        raise WorkspaceError(
-            f"score={score!r} needs a covariance, and words have too many columns for one; "
-            "expected components of them, or a cosine score; pass components=100, on the command "
-            "line --components 100"
-        )
+    _refuse_words(score, both)
     if cost is not None:
         budget = Cost(positive_column(table, cost)[forget], amount)
     removal = DomainRemoval(score, budget=budget, delta=delta, random_state=random_state)
+    vectors = both[: forget.size], both[forget.size :]
     names = table[known.id_column].take(forget).to_pylist()
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        removal.fit(both[: forget.size], both[forget.size :])
+        removal.fit(*vectors)
         certificate, uncertified = _certified(removal, issparse(both), components)
     ids = [names[row] for row in removal.selected_.tolist()]
     foreseen = preview(context, [(tokens_of(context, known.name, ids), None)])
@@ -249,7 +264,7 @@ def plan(
         removal, chosen, components, left_out, certificate, uncertified,
         _copies(table, known, forget, forget[removal.selected_]),
         foreseen, given, [*messages, *_user_warnings(raised)], predicate, retain_where, state,
-        known,
+        known, vectors,
     )  # fmt: skip
 
 

@@ -73,48 +73,55 @@ class StayingText:
     def model(self, given: SelectionCandidates) -> tuple[Any, list[str]]:
         """Return the staying model, and a line for each history that it is made of."""
         past: list[str] = []
-        if given.subjects is not None:
-            return self._together(given, past), past
-        if staying_column(self.text) is not None:
+        column = staying_column(self.text) is not None
+        if column and given.subjects is not None:
+            return self._by_person(given.subjects, given.stays), past
+        if column:
             return Independent(given.stays), past
-        if "=" not in self.text:
-            found = self._one(self.text, past)
-            return Independent(found) if isinstance(found, float) else found, past
+        found = self._one(self.text, past) if "=" not in self.text else self._classes(given, past)
+        if given.subjects is None:
+            return (Independent(found) if isinstance(found, float) else found), past
+        if isinstance(found, Uniform | PointMass):
+            raise WorkspaceError(
+                f"--staying is {shorten(self.text)}, a number of records, and with --subject "
+                "people leave with all of theirs; expected a probability, beta-binomial:A:B, a "
+                "history, or one for each class"
+            )
+        return Groups(given.subjects, found), past
+
+    def _classes(self, given: SelectionCandidates, past: list[str]) -> Any:
+        """Return the model of owners that differ by class."""
         if given.y is None:
             raise WorkspaceError(
                 "--staying differs by class, and there is no --target; expected the column of "
                 "classes; name it with --target, or pass one probability for all"
             )
+        if given.subjects is not None:
+            of = dict(zip(given.subjects, given.y, strict=True))
+            pairs = set(zip(given.subjects, given.y, strict=True))
+            if len(pairs) > len(of):
+                raise WorkspaceError(
+                    f"--staying differs by class, and {len(pairs) - len(of)} of {len(of)} people "
+                    "have records of several classes; expected one class for each person of "
+                    "--subject; pass one probability for all"
+                )
         there = set(given.y)
         each = {label: self._one(text, past) for label, text in self._by_class(there).items()}
         self._check_classes(each, there)
-        if all(isinstance(value, float) for value in each.values()):
-            return Independent(each), past
-        return PerClass(each), past
+        plain = all(isinstance(value, float) for value in each.values())
+        return Independent(each) if plain else PerClass(each)
 
-    def _together(self, given: SelectionCandidates, past: list[str]) -> Any:
-        """Return the model of people who leave with all of their records."""
-        labels = given.subjects or []
-        if staying_column(self.text) is not None:
-            each = dict(zip(labels, given.stays.tolist(), strict=True))
-            unequal = sum(each[label] != p for label, p in zip(labels, given.stays, strict=True))
-            if unequal:
-                raise WorkspaceError(
-                    f"--staying differs between records of one person, in {unequal} of "
-                    f"{len(labels)}; expected one probability for each person of --subject"
-                )
-            return Groups(labels, each)
-        found = None if "=" in self.text else self._one(self.text, past)
-        if isinstance(found, float):
-            return Groups(labels, found)
-        advice = "pass a probability, or leave --subject out"
-        if isinstance(found, BetaBinomial):
-            mean = found.alpha / (found.alpha + found.beta)
-            advice = f"pass --staying {mean:.3g}, which is its mean, or leave --subject out"
-        raise WorkspaceError(
-            f"--staying is {shorten(self.text)}, and with --subject people leave with all of their "
-            f"records; expected a probability, or column:NAME; {advice}"
-        )
+    @staticmethod
+    def _by_person(labels: list[str], stays: Any) -> Any:
+        """Return the model of people who leave with all of their records, by a column."""
+        each = dict(zip(labels, stays.tolist(), strict=True))
+        unequal = sum(each[label] != p for label, p in zip(labels, stays, strict=True))
+        if unequal:
+            raise WorkspaceError(
+                f"--staying differs between records of one person, in {unequal} of "
+                f"{len(labels)}; expected one probability for each person of --subject"
+            )
+        return Groups(labels, each)
 
     def _by_class(self, there: set[str]) -> dict[str, str]:
         found: dict[str, str] = {}
