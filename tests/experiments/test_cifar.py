@@ -14,7 +14,7 @@ import pytest
 from images import ALL, CAT, Job, Size, Store
 from measured import Measured, Plan
 
-DATA = images.FOLDER / "cifar10" / "cifar10_cat_subset.npz"
+DATA = images.data_sets.folder() / images.PART
 needs_data = pytest.mark.skipif(not DATA.exists(), reason="the images are not there")
 TINY = Size(side=8, width=2, n_epochs=1, batch_size=50, n_others=90)
 PLAN = Plan("tiny", TINY, 2, ((("Retrain",), ("random", "lr-maha"), (0.5, 1.0)),))
