@@ -33,19 +33,22 @@ GROUPS = {"the paper's, lr-maha, density ratio": PAPERS, "others": OTHERS}
 QUICK = ("random", "cos-mu2", "lr-maha")
 
 
-def split(spam: Any, seed: int) -> tuple[Any, Any]:
+def split(seed: int, read: Any = domains.sms) -> tuple[Any, Any]:
     """Return places of messages to train on and to test on."""
+    _, spam = read()
     return tuple(
         train_test_split(np.arange(len(spam)), test_size=TEST, stratify=spam, random_state=seed)
     )
 
 
-def regression(penalty: float) -> Make:
-    """Return what makes the model, by C."""
-    return functools.partial(LogisticRegression, C=penalty, solver="newton-cg", max_iter=1000)
+def regression(penalty: float) -> Any:
+    """Make the model, by C."""
+    return LogisticRegression(C=penalty, solver="newton-cg", max_iter=1000)
 
 
-def evaluation(rows: Any, tested: Any, spam: Any, make: Make) -> domains.Evaluate:
+def evaluation(
+    rows: Any, tested: Any, spam: Any, penalty: float, make: Make | None = None
+) -> domains.Evaluate:
     """Return what retrains without some spam: recall of spam, and share of ham taken for spam."""
 
     def evaluate(kept: Any) -> tuple[float, float]:
@@ -53,14 +56,16 @@ def evaluation(rows: Any, tested: Any, spam: Any, make: Make) -> domains.Evaluat
             return 0.0, 0.0  # a model of one class
         X = vstack([rows.forget[kept], rows.retain], format="csr")
         y = np.repeat([1, 0], [len(kept), rows.retain.shape[0]])
-        model = make().fit(X, y)
+        model = (make() if make else regression(penalty)).fit(X, y)
         said = model.predict(tested)
         return float(said[spam].mean()), float(said[~spam].mean())
 
     return evaluate
 
 
-def relearning(texts: Any, spam: Any, train: Any, test: Any, make: Make) -> domains.Evaluate:
+def relearning(
+    texts: Any, spam: Any, train: Any, test: Any, make: Make | None = None
+) -> domains.Evaluate:
     """Return what retrains the vectoriser, too, on what is left."""
     forget, retain = train[spam[train]], train[~spam[train]]
 
@@ -70,7 +75,7 @@ def relearning(texts: Any, spam: Any, train: Any, test: Any, make: Make) -> doma
         left = np.concatenate([forget[kept], retain])
         vectoriser = TfidfVectorizer(**WORDS)
         X = vectoriser.fit_transform(texts[left])
-        model = make().fit(X, spam[left])
+        model = (make() if make else regression(STRONG)).fit(X, spam[left])
         said = model.predict(vectoriser.transform(texts[test]))
         return float(said[spam[test]].mean()), float(said[~spam[test]].mean())
 
@@ -86,13 +91,11 @@ def measure(read: Any, names: Any, estimator: Make | None, seeds: int, shares: A
         Both of the estimator, if one is given.
     """
     texts, spam = read()
-    made = {STRONG: regression(STRONG), WEAK: regression(WEAK)}
-    if estimator is not None:
-        made = {STRONG: estimator}
-    runs = {penalty: Runs(shares) for penalty in made}
+    penalties = [STRONG] if estimator else [STRONG, WEAK]
+    runs = {penalty: Runs(shares) for penalty in penalties}
     for seed in range(seeds):
         command.say(f"split {seed}")
-        train, test = split(spam, seed)
+        train, test = split(seed, read)
         vectoriser, rows = domains.vectorised(
             texts, train[spam[train]], train[~spam[train]], **WORDS
         )
@@ -100,9 +103,10 @@ def measure(read: Any, names: Any, estimator: Make | None, seeds: int, shares: A
         found = domains.orders(rows, seed, names)
         if "coreset" in found:
             found["coreset, reversed"] = Ranked(found["coreset"].order[::-1])
-        for penalty, make in made.items():
-            for name, order in found.items():
-                runs[penalty].add(name, order, evaluation(rows, tested, spam[test], make))
+        for name, order in found.items():
+            for penalty in penalties:
+                evaluate = evaluation(rows, tested, spam[test], penalty, estimator)
+                runs[penalty].add(name, order, evaluate)
     return runs[STRONG], runs.get(WEAK, runs[STRONG])
 
 
@@ -215,15 +219,14 @@ def forgetting(
 ) -> dict[str, Any]:
     """Measure the same where the vectoriser forgets what is deleted, too."""
     texts, spam = data()
-    make = estimator or regression(STRONG)
     names = chosen(scores, QUICK if quick else domains.EVERY)
     runs = Runs(domains.shares_of(quick, budgets, np.linspace(0, 1, 11)))
     for seed in range(seeds or (FEW if quick else SEEDS)):
         command.say(f"split {seed}")
-        train, test = split(spam, seed)
+        train, test = split(seed, data)
         _, rows = domains.vectorised(texts, train[spam[train]], train[~spam[train]], **WORDS)
         for name, order in domains.orders(rows, seed, names).items():
-            runs.add(name, order, relearning(texts, spam, train, test, make))
+            runs.add(name, order, relearning(texts, spam, train, test, estimator))
     best = runs.best(TARGET)
     rise = runs.at(best, 1, runs.needed(best, TARGET)) - runs.curves(best, 1)[:, 0]
     names = sorted(runs.names, key=lambda name: runs.needed(name, TARGET).mean())
@@ -265,7 +268,7 @@ def deleting(quick: bool, seeds: int | None = None) -> dict[str, Any]:
     needed = float(stored.get("best_needs", "50").split()[0]) / 100
     found = []
     for seed in range(seeds or (1 if quick else SEEDS)):
-        train, test = split(spam, seed)
+        train, test = split(seed)
         _, rows = domains.vectorised(texts, train[spam[train]], train[~spam[train]], **WORDS)
         order = domains.orders(rows, seed, [best])[best].order
         gone = train[spam[train]][order[: round(needed * len(order))]]
