@@ -106,7 +106,7 @@ def run(
                 wall, spent = record["seconds"]
                 say(f"{name}: {title} took {wall:.0f} s, {spent:.0f} s of the processor")
             else:
-                say(f"{name}: {title} was finished before")
+                say(f"{name}: {title} was finished before; without {path} it is measured anew")
             done.append((part, record))
             if options.store:
                 found = report.merged(name, report.without_runs(record["found"]), paper.RESULTS)

@@ -110,6 +110,14 @@ def test_other_options_or_data_are_measured_anew(made: Any) -> None:
     assert names(made)[5:] == ["two"]
 
 
+def test_data_are_known_by_what_is_in_them(made: Any, tmp_path: Path) -> None:
+    made.run("--quick")
+    for name, content in (("same", b"one"), ("other", b"two")):
+        put(tmp_path / name, FILE, content)
+        made.run("--quick", "--data", str(tmp_path / name))
+    assert names(made) == ["one", "two", "one", "two"]
+
+
 def test_a_part_that_says_so_is_not_finished(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made.run("--quick")
     path = made.out / "parts" / "made.one.json"
