@@ -27,7 +27,7 @@ CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernel
 # Tests start hundreds of interpreters, each of which would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check docs soak neural boosting serving exits cluster-kills wheel release-check compatibility bench clean
+.PHONY: help setup demo test check docs papers soak neural boosting serving exits cluster-kills wheel release-check compatibility bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make test    style, types, imports, tests, and the examples in the docs"
 	@echo "make check NAME=Ridge    of all that, what a change to one estimator needs (a minute or two)"
 	@echo "make docs    build the documentation site (in build/site)"
+	@echo "make papers  every table and figure of the papers, quick; FULL=1: as they have them (in build/papers)"
 	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (an hour and more)"
 	@echo "make neural  the tests of networks, which need torch"
 	@echo "make boosting  the tests of XGBoost and LightGBM behind Refit, which need these"
@@ -74,6 +75,10 @@ docs: $(VENV)/.installed-docs
 	@! grep -rnoE --include='*.html' --include='*.css' '$(REMOTE)' build/site
 	@! find build/site -name '*.pyc' | grep .
 	@$(BIN)/python docs/search_check.py
+
+# make papers NAMES="sms nn-h": two of them.
+papers: setup
+	$(BIN)/python experiments/papers.py $(NAMES) $(if $(FULL),--full)
 
 soak: setup
 	ERASABLE_SEED=$(SEED)$(QUARTER) ERASABLE_QUARTER=$(QUARTER) $(BIN)/pytest -n $(WORKERS) -m soak tests

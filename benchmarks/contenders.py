@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import plugged
 import sklearn.cluster
 import sklearn.pipeline
 import sklearn.preprocessing
@@ -23,7 +24,19 @@ TITLES = {
     "pipeline": "StandardScaler -> KMeans",
 }
 OTHERS: dict[str, tuple[str, Callable[..., Any]]] = {}
-"""What makes models of the user's, and its name with that of its module: see `plugged`."""
+"""What makes models of the user's, and its name with that of its module: see `chosen`."""
+
+
+def chosen(text: str) -> str:
+    """Return the name of a model; ``module:name`` makes it, given k, max_iter and random_state.
+
+    It has `fit`, `delete`, `digest`, `cluster_centers_` and `labels_`, as estimators of erasable.
+    """
+    name, make = plugged.load(text, TITLES)
+    if make is not None:
+        TITLES[name] = name
+        OTHERS[name] = text, make
+    return name
 
 
 def peer_of(name: str) -> str:

@@ -7,16 +7,21 @@ variable ``ERASABLE_DATA`` points.
 from __future__ import annotations
 
 import gzip
-import os
+import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import plugged
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = Path(os.environ.get("ERASABLE_DATA", ROOT.parent / "shared" / "data"))
+sys.path.append(str(ROOT / "experiments"))
+data_sets: Any = importlib.import_module("data_sets")
+FOLDER = data_sets.folder()
 
 
 @dataclass(frozen=True)
@@ -135,14 +140,22 @@ SOURCES = {
 }
 
 
+def chosen(text: str) -> str:
+    """Return the name of a data set; ``module:name`` is a function that returns X and labels."""
+    name, read = plugged.load(text, SOURCES)
+    if read is not None:
+        what = " ".join((read.__doc__ or "a data set of the user's").split("\n")[0].split())
+        SOURCES[name] = Source(name, what, read, 20)
+    return name
+
+
 def load(name: str) -> DataSet:
     """Read or draw a data set by its name; one that is not there ends the program with a line."""
     try:
         X, labels = SOURCES[name].read()
     except FileNotFoundError as error:
-        raise SystemExit(
-            f"{error.filename} is missing: ERASABLE_DATA names the folder of the data sets"
-        ) from None
+        print(f"{name}: {data_sets.missing(Path(error.filename))}", file=sys.stderr)
+        raise SystemExit(2) from None
     X = np.asarray(X, dtype=np.float64)
     classes, codes = np.unique(labels, return_inverse=True)
     return DataSet(name, np.ascontiguousarray(X), codes, len(classes))

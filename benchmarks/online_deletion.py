@@ -37,7 +37,6 @@ import contenders
 import data as data_sets
 import numba
 import numpy as np
-import plugged
 import processes
 import report
 import sklearn
@@ -204,7 +203,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add(
         "--data",
         nargs="+",
-        type=plugged.data_set,
+        type=data_sets.chosen,
         default=list(SOURCES),
         help=f"on which data sets: {', '.join(SOURCES)}{given}a function that returns X, labels",
     )
@@ -212,7 +211,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add(
         "--models",
         nargs="+",
-        type=plugged.method,
+        type=contenders.chosen,
         default=models,
         help=f"which estimators: {', '.join(models)}{given}what makes one, given k, max_iter and "
         "random_state",

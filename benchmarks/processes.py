@@ -98,9 +98,8 @@ def _one_model(path: str, k: int, name: str) -> dict[str, float]:
         return {"before": before, "peak": _peak()}
 
     import contenders
-    import plugged
 
-    name = plugged.method(name)
+    name = contenders.chosen(name)
     contenders.warm_up([name], np.random.default_rng(0).random((1_000, 3)), k)
     X = np.load(path)
     before = _peak()

@@ -64,10 +64,11 @@ def seeds(model: Any, X: Any) -> list[int]:
     return [int(each) for each in live[far.argmin(axis=0)]]
 
 
-def stability(quick: bool) -> dict[str, Any]:
+def stability(quick: bool, seeds: int | None = None) -> dict[str, Any]:
     """Measure how often a deletion changes a centroid, and set the bound beside it."""
     sizes = SIZES[:2] if quick else SIZES
     n_deleted, replicates = (20, 2) if quick else (DELETIONS, REPLICATES)
+    replicates = seeds or replicates
     panels, rows = [], []
     for epsilon in EPSILONS:
         runs = np.array([
@@ -111,9 +112,10 @@ def stability(quick: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def losses(quick: bool) -> dict[str, Any]:
+def losses(quick: bool, seeds: int | None = None) -> dict[str, Any]:
     """Measure the loss of QuantizedKMeans, and set corollary 4.1.1 beside it."""
     n, replicates = (1_000, 2) if quick else (10_000, 10)
+    replicates = seeds or replicates
     X = mixture(n, 0)
     best = min(
         sklearn.cluster.KMeans(K, n_init=10, random_state=seed).fit(X).inertia_
@@ -189,4 +191,5 @@ def _stream(model: Any, X: Any, n_deleted: int, chosen: bool) -> tuple[float, in
 PARTS = {"stability": stability, "losses": losses, "adversary": adversary}
 
 if __name__ == "__main__":
-    sys.exit(command.run("stability", __doc__, PARTS, deletion_page))
+    takes = dict.fromkeys(("stability", "losses"), ("seeds",))
+    sys.exit(command.run("stability", __doc__, PARTS, deletion_page, takes=takes))

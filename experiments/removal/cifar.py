@@ -8,7 +8,9 @@ for every seed when the minutes are over is not on the page. It needs torch.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
+import importlib.util
 import multiprocessing
 import sys
 import time
@@ -21,7 +23,7 @@ import numpy as np
 import removal_page
 from images import ALL, Job, Size, Store
 from measured import SELECTIVE, Measured, Plan, between, missed, share, verdict
-from shared import STYLES, command, figures, line, spread
+from shared import STYLES, command, data_sets, figures, line, spread
 
 from erasable.core.errors import UnlearnableError
 
@@ -71,7 +73,7 @@ AGAIN = Plan(
 """The coreset column of table 5, and tables 6 and 7."""
 SHARES = tuple(round(0.05 * i, 2) for i in range(1, 21))
 FULL = Plan(
-    "full", Size(), 30,
+    "full", Size(n_others=45_000), 30,
     (
         (CURVES, ("random", "coreset", *SELECTIVE), SHARES),
         (OTHERS, (ALL,), (1.0,)),
@@ -250,12 +252,14 @@ def summary(plan: Plan, store: Store) -> dict[str, Any]:
     start = found.at("first", ALL, 0.0)
     others = found.at("first", ALL, 0.0, "others")
     gone = found.at("Retrain", ALL, 1.0, "others")
-    label = "the paper's network" if plan is FULL else "**reduced**"
+    label = "the paper's network" if plan.name == FULL.name else "**reduced**"
     took = sum(store[each].get("seconds", 0.0) for each in plan.jobs() if each in store)
     measured = ", ".join(f"{100 * each:.0f}" for each in found.curve("Retrain", "random")[0])
     return {
         "settings": {
-            "data": f"1,000 cats and {size.n_others:,} images of the other nine classes to train "
+            "data": "all: 5,000 images of each class, and 10,000 test images to judge by"
+            if plan.name == FULL.name
+            else f"1,000 cats and {size.n_others:,} images of the other nine classes to train "
             "on; the other 4,000 cats and 897 test images of the other classes to judge by. The "
             "paper has 5,000 of each class, and 10,000 test images",
             "size": f"{label}: {size.side} x {size.side} pixels, blocks of {size.width}, "
@@ -288,15 +292,22 @@ def summary(plan: Plan, store: Store) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def measure(options: argparse.Namespace, quick: bool) -> dict[str, Any]:
+def measure(
+    options: argparse.Namespace, quick: bool, seeds: int | None = None, budgets: Any = None
+) -> dict[str, Any]:
     """Train what is not stored yet, and sum up."""
     plan = QUICK if quick else FULL if options.full else REDUCED
+    plan = dataclasses.replace(plan, seeds=seeds or plan.seeds)
+    if budgets:
+        plan = dataclasses.replace(plan, tiers=((("Retrain",), TWO, (*budgets, 1.0)),))
+    data_sets.path(plan.size.file)  # workers would miss it later
     store = Store(images.STORE / f"cifar-{plan.name}.jsonl", plan.size, methods(plan.size))
     train(plan, store, options.device, options.minutes, options.workers)
     found = Measured(plan, store)
     if not (found.has("first", ALL, 0.0) and found.has("Retrain", ALL, 1.0)):
         sys.exit(f"{store.path.name} lacks trainings that all others are held against; go on later")
-    return summary(plan, store)
+    unfinished = any(job not in store for job in plan.jobs())
+    return summary(plan, store) | ({"unfinished": True} if unfinished else {})
 
 
 def coresets(options: argparse.Namespace, quick: bool) -> dict[str, Any]:
@@ -318,9 +329,14 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=np.inf)
     parser.add_argument("--workers", type=int, default=2)
     options, sys.argv[1:] = parser.parse_known_args()
+    if importlib.util.find_spec("torch") is None:
+        print("cifar: torch is missing: `make neural` installs it", file=sys.stderr)
+        return 2
     parts = {"all": measure, "coresets": coresets}
     given = {name: functools.partial(part, options) for name, part in parts.items()}
-    return int(command.run("cifar", __doc__, given, removal_page))
+    takes = {"all": ("folder", "seeds", "budgets"), "coresets": ("folder",)}
+    more = {"full": options.full}
+    return int(command.run("cifar", __doc__, given, removal_page, takes=takes, more=more))
 
 
 if __name__ == "__main__":

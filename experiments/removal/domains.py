@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +11,13 @@ import numpy as np
 import pandas as pd
 import shared
 from scipy.sparse import csr_array
-from shared import Ranked, ranked, spread
+from shared import Ranked, data_sets, ranked, spread
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from erasable.removal import Sweep, deletions_needed, sweep
 
-FOLDER: Any = importlib.import_module("data").FOLDER
-SHARES = np.linspace(0, 1, 21)
+SHARES, FEWER = np.linspace(0, 1, 21), np.linspace(0, 1, 6)
 KEYWORDS = ("fuck", "shit", "damn", "bitch", "ass")
 READINGS = {"start": r"\b(?:{})", "whole": r"\b(?:{})\b", "anywhere": r"(?:{})"}
 COMPONENTS = 100
@@ -35,6 +33,7 @@ REDUCED = {
     "lr-cos, SVD": "lr-cos",
 }
 """Scores of dense rows: covariances, and pursuits whose time grows with the columns."""
+EVERY = (*SPARSE, "norm", *REDUCED)
 CONTROLS = ("random", "toxic first", "coreset, reversed")
 
 Evaluate = Callable[[Any], tuple[float, ...]]
@@ -56,14 +55,14 @@ class Domains:
 
 def sms() -> tuple[Any, Any]:
     """Read messages, and which are spam."""
-    path = FOLDER / "sms_spam" / "SMSSpamCollection.tsv.gz"
+    path = data_sets.path("sms_spam/SMSSpamCollection.tsv.gz")
     frame = pd.read_csv(path, sep="\t", header=None, quoting=3)
     return frame[1].to_numpy(), (frame[0] == "spam").to_numpy()
 
 
 def jigsaw(reading: str) -> tuple[Any, Any, Any]:
     """Read natural comments of 5 to 200 words; which are toxic, and which are profane."""
-    frame = pd.read_csv(FOLDER / "jigsaw_toxic" / "jigsaw_subset.csv.gz")
+    frame = pd.read_csv(data_sets.path("jigsaw_toxic/jigsaw_subset.csv.gz"))
     texts = frame["text"].astype(str)
     words = texts.str.split().str.len()
     chosen = (frame["natural"] == 1) & words.between(5, 200)
@@ -88,8 +87,8 @@ def vectorised(texts: Any, forget: Any, retain: Any, **settings: Any) -> tuple[A
     return vectoriser, Domains(*rows, csr_array(plain.transform(texts[forget])))
 
 
-def orders(domains: Domains, seed: int, names: Any = None) -> dict[str, Ranked]:
-    """Rank the forget set by every score; texts without a known word leave last.
+def orders(domains: Domains, seed: int, names: Any = EVERY) -> dict[str, Ranked]:
+    """Rank the forget set by scores; texts without a known word leave last.
 
     Of rows of length 1, ``mu2-distance`` orders as ``cos-mu2`` does, and is left out. ``norm`` is
     of rows that are not scaled to length 1.
@@ -99,7 +98,6 @@ def orders(domains: Domains, seed: int, names: Any = None) -> dict[str, Ranked]:
     retain = domains.retain[np.flatnonzero(np.diff(domains.retain.indptr))]
     sets = (domains.forget[full], retain)
     plain = (domains.plain[full], domains.plain[full[:2]])
-    names = [*SPARSE, "norm", *REDUCED] if names is None else names
     if set(names) & set(REDUCED):
         reduce = TruncatedSVD(COMPONENTS, random_state=seed).fit(_both(*sets))
         dense = tuple(reduce.transform(rows) for rows in sets)
@@ -120,6 +118,26 @@ def _both(*rows: Any) -> Any:
 
 def _named(values: tuple[float, ...]) -> dict[str, float]:
     return {str(place): value for place, value in enumerate(values)}
+
+
+def shares_of(quick: bool, budgets: Any = None, shares: Any = SHARES) -> Any:
+    """Return shares to delete: those given, with none and all; else fewer for a trial."""
+    if budgets:
+        return np.unique([0.0, *budgets, 1.0])
+    return FEWER if quick else shares
+
+
+def grouped(groups: Any, names: Any) -> dict[str, list[str]]:
+    """Return groups of the names that there are, and those that are in none."""
+    found = {title: [name for name in group if name in names] for title, group in groups.items()}
+    known = {
+        "coreset, reversed",
+        *SPARSE,
+        *REDUCED,
+        *(n for group in groups.values() for n in group),
+    }
+    found["further"] = [name for name in names if name not in known]
+    return {title: group for title, group in found.items() if group}
 
 
 class Runs:

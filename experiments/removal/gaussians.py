@@ -13,7 +13,7 @@ import influences
 import numpy as np
 import populations
 import removal_page
-from shared import STYLES, command, exact_line, figures, line, ranked, spread
+from shared import STYLES, chosen, command, exact_line, figures, line, ranked, spread
 
 from erasable.removal import SCORES, gaussian_frontier
 
@@ -27,6 +27,7 @@ LARGE = {
     "retain 1.5 x wider, 10-D": (100_000, 3),
 }  # records of each, and draws
 SELECTIVE = ("mu2-distance", "density-ratio", "random")
+QUICK = (*SELECTIVE, "lr-maha", "coreset")  # pursuits take a minute in 200 dimensions
 PAPERS_OWN = ("random", "mu2-distance", "lr-maha", "knn-ratio", "norm", "density-ratio")
 OTHERS = ("random", "coreset", "k-center", "craig", "gradmatch", "ccs")
 TABLE_2 = {0.5: (65, 18), 5.0: (65, 50)}
@@ -64,9 +65,9 @@ def of_frontiers(quick: bool) -> dict[str, Any]:
     }
 
 
-def curves(quick: bool) -> dict[str, Any]:
+def curves(quick: bool, scores: Any = None, seeds: int | None = None) -> dict[str, Any]:
     """Draw figures 2 and 6."""
-    seeds = FEW if quick else SEEDS
+    seeds = seeds or (FEW if quick else SEEDS)
     rows: list[list[Any]] = [[], [], []]
     facts: dict[str, str] = {}
     for mu in MUS:
@@ -88,8 +89,10 @@ def curves(quick: bool) -> dict[str, Any]:
         "panels": [panel for row in rows for panel in row],
         "styles": STYLES | frontiers.LINES,
     }
-    found = walks(0.5, dict.fromkeys([*PAPERS_OWN, *OTHERS]), seeds)
     groups = {"the paper's, and the density ratio": PAPERS_OWN, "of forget alone": OTHERS}
+    if scores is not None:
+        groups = {"chosen": tuple(chosen(scores, ()))}
+    found = walks(0.5, dict.fromkeys(name for group in groups.values() for name in group), seeds)
     panels = []
     for which in (0, 1):
         for title, names in groups.items():
@@ -127,17 +130,19 @@ def _trade(title: str, found: dict[str, Any], mu: float) -> dict[str, Any]:
     return figures.panel(title, lines, "shift epsilon, nats") | {"x": "removal alpha, nats"}
 
 
-def shares(quick: bool) -> dict[str, Any]:
+def shares(quick: bool, scores: Any = None, seeds: int | None = None) -> dict[str, Any]:
     """Count what half of the removal takes: table 2, and what the design expects."""
-    names = [*SCORES, "known ratio"]
+    names = list(
+        dict.fromkeys([*SELECTIVE, *chosen(scores, QUICK if quick else SCORES), "known ratio"])
+    )
     found: dict[str, dict[str, list[float]]] = {}
     heads = []
     for title in TITLES:
-        seeds = FEW if quick else max(SEEDS, populations.CASES[title][4])
+        draws = seeds or (FEW if quick else max(SEEDS, populations.CASES[title][4]))
         command.say(f"{title}, {N:,} records of each")
-        runs = [populations.half(title, N, seed, names) for seed in range(seeds)]
+        runs = [populations.half(title, N, seed, names) for seed in range(draws)]
         found[title] = {name: [run[name] for run in runs] for name in runs[0]}
-        heads.append(f"{title} ({seeds})")
+        heads.append(f"{title} ({draws})")
     rows = []
     for name in names:
         cells = [found[title].get(name) for title in TITLES]
@@ -229,4 +234,5 @@ PARTS = {
 }
 
 if __name__ == "__main__":
-    sys.exit(command.run("gaussians", __doc__, PARTS, removal_page))
+    takes = dict.fromkeys(("curves", "shares"), ("scores", "seeds"))
+    sys.exit(command.run("gaussians", __doc__, PARTS, removal_page, takes=takes))

@@ -154,4 +154,4 @@ def settings() -> dict[str, str]:
 PARTS = {"sms": spam, "jigsaw": profane}
 
 if __name__ == "__main__":
-    sys.exit(command.run("identification", __doc__, PARTS, removal_page))
+    sys.exit(command.run("identification", __doc__, PARTS, removal_page, takes=("folder",)))

@@ -6,8 +6,8 @@ is stored is not trained again.
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import importlib
 import json
 import time
 from dataclasses import asdict, dataclass
@@ -16,12 +16,13 @@ from typing import Any
 
 import joblib
 import numpy as np
-from shared import ROOT, ranked
+from shared import ROOT, data_sets, ranked
 from sklearn.base import clone
 
-FOLDER: Any = importlib.import_module("data").FOLDER
 STORE = ROOT / "build" / "removal"
-CAT, N_CATS = 3, 1000
+PART, WHOLE = "cifar10/cifar10_cat_subset.npz", "cifar10/cifar-10-binary.tar.gz"
+CAT = data_sets.CAT
+N_CATS, N_PART = 1000, 9000  # of the part of the data: cats to train on, and images of others
 SIDE = 32
 ALL = "all"
 """The score of a deletion of every cat, whose order does not matter."""
@@ -41,14 +42,20 @@ class Size:
     batch_size : int
         Of trainings and of methods; the paper has 128.
     n_others : int
-        Images of other classes to train on, and at most as many cats; all are 9,000.
+        Images of other classes to train on, and at most as many cats. Up to 9,000 are of the
+        part of the data, 45,000 are all.
     """
 
     side: int = 32
     width: int = 32
     n_epochs: int = 10
     batch_size: int = 128
-    n_others: int = 9000
+    n_others: int = N_PART
+
+    @property
+    def file(self) -> str:
+        """The file that has as many images."""
+        return PART if self.n_others <= N_PART else WHOLE
 
 
 @dataclass(frozen=True)
@@ -95,21 +102,37 @@ class Images:
 
 
 def read(size: Size, seed: int) -> Images:
-    """Read the exact images, and draw the cats to train on: the others are to judge by."""
-    with np.load(FOLDER / "cifar10" / "cifar10_cat_subset.npz") as stored:
-        X, y = stored["x_train"], stored["y_train"].astype(int)
-        judged, classes = stored["x_test"], stored["y_test"].astype(int)
+    """Read the exact images, in an order by the seed.
+
+    Of the part of the data 1,000 cats are drawn to train on, and the others are to judge by; of the
+    whole all are to train on, and cats to judge by are those of the test images.
+    """
+    X, y, judged, classes = _stored(data_sets.path(size.file))
     rng = np.random.default_rng(seed)
     cats = rng.permutation(np.flatnonzero(y == CAT))
     others = np.flatnonzero(y != CAT)
-    n_cats = min(N_CATS, size.n_others)
+    whole = size.file == WHOLE
+    n_cats = min(len(cats) if whole else N_CATS, size.n_others)
     if size.n_others < len(others):
         others = np.sort(rng.permutation(others)[: size.n_others])
     rest = classes != CAT
+    more_cats = judged[~rest] if whole else X[cats[N_CATS:]]
     return Images(
         _rows(X[cats[:n_cats]], size), _rows(X[others], size), y[others],
-        _rows(X[cats[N_CATS:]], size), _rows(judged[rest], size), classes[rest],
+        _rows(more_cats, size), _rows(judged[rest], size), classes[rest],
     )  # fmt: skip
+
+
+@functools.cache
+def _stored(path: Path) -> tuple[Any, Any, Any, Any]:
+    """Read images and classes to train on, and those to judge by."""
+    if path.suffix == ".npz":
+        with np.load(path) as stored:
+            X, y = stored["x_train"], stored["y_train"].astype(int)
+            return X, y, stored["x_test"], stored["y_test"].astype(int)
+    parts = [data_sets.cifar_images(path, f"data_batch_{i}.bin") for i in range(1, 6)]
+    X, y = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return X, y, *data_sets.cifar_images(path, "test_batch.bin")
 
 
 def _rows(images: Any, size: Size) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 import removal_page
 from domains import Runs
 from scipy.sparse import vstack
-from shared import STYLES, Ranked, command, figures, spread
+from shared import STYLES, Ranked, chosen, command, figures, spread
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
@@ -74,9 +75,9 @@ VARIANTS = {
 }
 
 
-def split(setup: Setup, seed: int) -> tuple[Any, Any, Any, Any, Any]:
+def split(setup: Setup, seed: int, read: Any = None) -> tuple[Any, Any, Any, Any, Any]:
     """Return texts, who is toxic and who profane, and places to train and to validate on."""
-    texts, toxic, profane = domains.jigsaw(setup.reading)
+    texts, toxic, profane = read() if read else domains.jigsaw(setup.reading)
     train, test = train_test_split(
         np.arange(len(toxic)), test_size=TEST, stratify=2 * profane + toxic, random_state=seed
     )
@@ -84,7 +85,12 @@ def split(setup: Setup, seed: int) -> tuple[Any, Any, Any, Any, Any]:
 
 
 def evaluation(
-    setup: Setup, rows: Any, toxic: tuple[Any, Any], test: tuple[Any, Any], drawn: Any
+    setup: Setup,
+    rows: Any,
+    toxic: tuple[Any, Any],
+    test: tuple[Any, Any],
+    drawn: Any,
+    make: Callable[[], Any] | None = None,
 ) -> domains.Evaluate:
     """Return what retrains: recall of toxic profane comments, F1 of others, and the former.
 
@@ -96,6 +102,8 @@ def evaluation(
         Rows and classes of profane comments, and of others.
     drawn : ndarray of int
         Rows of retain in the order in which they are drawn.
+    make : callable, optional
+        Makes an estimator in place of that of the setup.
     """
 
     def evaluate(kept: Any) -> tuple[float, float]:
@@ -104,26 +112,28 @@ def evaluation(
         y = np.concatenate([toxic[0][kept], toxic[1][others]])
         if y.all() or not y.any():
             return 0.0, 0.0  # a model of one class
-        model = setup.model().fit(X, y)
+        model = (make or setup.model)().fit(X, y)
         profane, other = (model.predict(rows_) for rows_, _ in test)
         return float(profane[test[0][1]].mean()), float(f1_score(test[1][1], other))
 
     return evaluate
 
 
-def measure(setup: Setup, seeds: int, names: Any, shares: Any) -> tuple[Runs, dict[str, Any]]:
+def measure(
+    setup: Setup, seeds: int, names: Any, shares: Any, read: Any = None, make: Any = None
+) -> tuple[Runs, dict[str, Any]]:
     """Retrain along every order; return also, by score and seed, who is toxic, in the order."""
     runs, toxics = Runs(shares), {}
     for seed in range(seeds):
         command.say(f"split {seed}")
-        texts, toxic, profane, train, test = split(setup, seed)
+        texts, toxic, profane, train, test = split(setup, seed, read)
         forget, retain = train[profane[train]], train[~profane[train]]
         vectoriser, rows = domains.vectorised(texts, forget, retain, **WORDS)
         parts = (test[profane[test]], test[~profane[test]])
         judged = tuple((vectoriser.transform(texts[part]), toxic[part]) for part in parts)
         rng = np.random.default_rng(seed)
         classes = (toxic[forget], toxic[retain])
-        evaluate = evaluation(setup, rows, classes, judged, rng.permutation(len(retain)))
+        evaluate = evaluation(setup, rows, classes, judged, rng.permutation(len(retain)), make)
         found = domains.orders(rows, seed, names)
         by_label = np.argsort(-(classes[0] + rng.random(len(forget))), kind="stable")
         found["toxic first"] = Ranked(by_label)
@@ -133,9 +143,18 @@ def measure(setup: Setup, seeds: int, names: Any, shares: Any) -> tuple[Runs, di
     return runs, toxics
 
 
-def curves(quick: bool) -> dict[str, Any]:
+def curves(
+    quick: bool,
+    data: Any = None,
+    scores: Any = None,
+    estimator: Any = None,
+    seeds: int | None = None,
+    budgets: Any = None,
+) -> dict[str, Any]:
     """Measure figure 4, and what every score needs."""
-    runs, toxics = measure(MAIN, FEW if quick else SEEDS, QUICK if quick else None, domains.SHARES)
+    names = chosen(scores, QUICK if quick else domains.EVERY)
+    seeds = seeds or (FEW if quick else SEEDS)
+    runs, toxics = measure(MAIN, seeds, names, domains.shares_of(quick, budgets), data, estimator)
     start, first = runs.curves("random", 0)[:, 0], runs.curves("random", 1)[:, 0]
     best = runs.best(TARGET)
     rows = []
@@ -159,7 +178,7 @@ def curves(quick: bool) -> dict[str, Any]:
         _short("half of the recall", ("100", "85"), runs, half, start / 2),
     ]
     by_seed = runs.needed(best, TARGET) / runs.needed("random", TARGET)
-    _, toxic, profane = domains.jigsaw(MAIN.reading)
+    _, toxic, profane, *_ = split(MAIN, 0, data)
     return {
         "settings": {
             "data": f"{len(toxic):,} natural comments of 5 to 200 words, {toxic.mean():.1%} toxic; "
@@ -202,8 +221,7 @@ def _short(what: str, paper: Any, runs: Runs, best: str, target: Any) -> list[st
 def _figure(runs: Runs) -> dict[str, Any]:
     panels = []
     for which, axis in enumerate(("recall of toxic profane comments", "F1 of other comments")):
-        for title, names in GROUPS.items():
-            there = [name for name in names if name in runs.names]
+        for title, there in domains.grouped(GROUPS, runs.names).items():
             panels.append(figures.panel(title, runs.lines(there, which), axis))
     return {
         "kind": "lines",
@@ -216,14 +234,14 @@ def _figure(runs: Runs) -> dict[str, Any]:
     }
 
 
-def variants(quick: bool) -> dict[str, Any]:
+def variants(quick: bool, seeds: int | None = None) -> dict[str, Any]:
     """Measure what other readings of the paper give."""
-    shares = np.linspace(0, 1, 6 if quick else 21)
+    shares = domains.shares_of(quick)
     rows, panels = [], []
-    for title, setup in VARIANTS.items():
+    for title, setup in list(VARIANTS.items())[: 3 if quick else None]:
         command.say(title)
         names = QUICK if quick else FIVE
-        runs, _ = measure(setup, 1 if quick else FEWER, names, shares)
+        runs, _ = measure(setup, seeds or (1 if quick else FEWER), names, shares)
         start = runs.curves("random", 0)[:, 0]
         row = [title, f"{start.mean():.2f}", f"{runs.curves('random', 0)[:, -1].mean():.2f}"]
         for target in (np.full(len(start), TARGET), start / 2):
@@ -252,12 +270,12 @@ def variants(quick: bool) -> dict[str, Any]:
     }
 
 
-def drop(quick: bool) -> dict[str, Any]:
+def drop(quick: bool, seeds: int | None = None) -> dict[str, Any]:
     """Measure what the last deletions do to other comments, with few of retain and with all."""
     facts = {}
     for name, setup in {"thinned": MAIN, "whole": Setup(thinned=False)}.items():
         shares = np.array([0.0, 0.95, 1.0])
-        runs, _ = measure(setup, 1 if quick else FEWER, ["random"], shares)
+        runs, _ = measure(setup, seeds or (1 if quick else FEWER), ["random"], shares)
         before, near, after = runs.curves("random", 1).mean(axis=0)
         facts[f"{name}_f1"] = f"{before:.2f}"
         facts[f"{name}_f1_near"] = f"{near:.2f}"
@@ -265,13 +283,13 @@ def drop(quick: bool) -> dict[str, Any]:
     return {"facts": facts}
 
 
-def deleting(quick: bool) -> dict[str, Any]:
+def deleting(quick: bool, seeds: int | None = None) -> dict[str, Any]:
     """Delete from a pipeline of the library what the best score chooses, and refit beside it."""
     stored = removal_page.load().get("jigsaw", {}).get("facts", {})
     best = stored.get("best", "`lr-cos`").strip("`")
     needed = float(stored.get("best_needs", "50").split()[0]) / 100
     found = []
-    for seed in range(1 if quick else SEEDS):
+    for seed in range(seeds or (1 if quick else SEEDS)):
         texts, toxic, profane, train, test = split(MAIN, seed)
         forget, retain = train[profane[train]], train[~profane[train]]
         _, rows = domains.vectorised(texts, forget, retain, **WORDS)
@@ -288,6 +306,8 @@ def deleting(quick: bool) -> dict[str, Any]:
 
 
 PARTS = {"curves": curves, "variants": variants, "drop": drop, "deleting": deleting}
+TAKES = {"curves": ("folder", "data", "scores", "estimators", "seeds", "budgets")}
+TAKES |= dict.fromkeys(("variants", "drop", "deleting"), ("folder", "seeds"))
 
 if __name__ == "__main__":
-    sys.exit(command.run("jigsaw", __doc__, PARTS, removal_page))
+    sys.exit(command.run("jigsaw", __doc__, PARTS, removal_page, takes=TAKES))

@@ -185,4 +185,4 @@ def settings() -> dict[str, str]:
 PARTS = {"records": of_records, "domain": of_domain}
 
 if __name__ == "__main__":
-    sys.exit(command.run("membership", __doc__, PARTS, removal_page))
+    sys.exit(command.run("membership", __doc__, PARTS, removal_page, takes=("folder",)))

@@ -17,6 +17,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 for folder in (HERE.parent / "selection", ROOT):
     sys.path.append(str(folder))
+data_sets: Any = importlib.import_module("data").data_sets
 command: Any = importlib.import_module("command")
 figures: Any = importlib.import_module("figures")
 report: Any = importlib.import_module("report")
@@ -54,11 +55,24 @@ class Ranked:
     alpha: Any = None
 
 
+OWN: dict[str, Any] = {}
+"""Scores of the user's, by name."""
+
+
+def chosen(scores: dict[str, Any] | None, names: Any) -> list[str]:
+    """Return the names of given scores, and random; by default other names."""
+    if scores is None:
+        return list(names)
+    OWN.update({name: score for name, score in scores.items() if score != name})
+    return list(dict.fromkeys(["random", *scores]))
+
+
 def ranked(name: str, forget: Any, retain: Any, seed: int) -> Ranked:
-    """Rank by a score of the library."""
+    """Rank by a score of the library, or one of `OWN`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RemovalWarning)  # its trust is in the tables
-        removal = DomainRemoval(name, random_state=seed).fit(forget, retain)
+        score = OWN.get(name, name)
+        removal = DomainRemoval(score, random_state=seed).fit(forget, retain)
     share = len(removal.selected_) / len(removal.order_)
     return Ranked(removal.order_, removal.trust_, share, removal.frontier_.alpha)
 
@@ -77,7 +91,7 @@ def line(label: str, x: Any, runs: Any) -> dict[str, Any]:
     runs = np.asarray(runs, float)
     many = len(runs) > 1
     error = runs.std(axis=0, ddof=1) / np.sqrt(len(runs)) if many else np.zeros(runs.shape[1])
-    return {"label": label, "x": x, "y": runs.mean(axis=0), "error": error}
+    return {"label": label, "x": x, "y": runs.mean(axis=0), "error": error, "runs": runs}
 
 
 def exact_line(label: str, x: Any, y: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import domains
@@ -16,11 +17,13 @@ import numpy as np
 import removal_page
 from domains import Runs
 from scipy.sparse import vstack
-from shared import STYLES, Ranked, command, figures, line, spread
+from shared import STYLES, Ranked, chosen, command, figures, line, spread
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
+Make = Callable[[], Any]
+"""Makes an estimator of scikit-learn's kind."""
 SEEDS, FEW, TEST = 10, 2, 0.2
 TARGET, STRONG, WEAK = 0.6, 100.0, 1.0
 WORDS = {"max_features": 20_000, "ngram_range": (1, 2), "stop_words": "english"}
@@ -30,15 +33,22 @@ GROUPS = {"the paper's, lr-maha, density ratio": PAPERS, "others": OTHERS}
 QUICK = ("random", "cos-mu2", "lr-maha")
 
 
-def split(seed: int) -> tuple[Any, Any]:
+def split(seed: int, read: Any = domains.sms) -> tuple[Any, Any]:
     """Return places of messages to train on and to test on."""
-    _, spam = domains.sms()
+    _, spam = read()
     return tuple(
         train_test_split(np.arange(len(spam)), test_size=TEST, stratify=spam, random_state=seed)
     )
 
 
-def evaluation(rows: Any, tested: Any, spam: Any, penalty: float) -> domains.Evaluate:
+def regression(penalty: float) -> Any:
+    """Make the model, by C."""
+    return LogisticRegression(C=penalty, solver="newton-cg", max_iter=1000)
+
+
+def evaluation(
+    rows: Any, tested: Any, spam: Any, penalty: float, make: Make | None = None
+) -> domains.Evaluate:
     """Return what retrains without some spam: recall of spam, and share of ham taken for spam."""
 
     def evaluate(kept: Any) -> tuple[float, float]:
@@ -46,14 +56,16 @@ def evaluation(rows: Any, tested: Any, spam: Any, penalty: float) -> domains.Eva
             return 0.0, 0.0  # a model of one class
         X = vstack([rows.forget[kept], rows.retain], format="csr")
         y = np.repeat([1, 0], [len(kept), rows.retain.shape[0]])
-        model = LogisticRegression(C=penalty, solver="newton-cg", max_iter=1000).fit(X, y)
+        model = (make() if make else regression(penalty)).fit(X, y)
         said = model.predict(tested)
         return float(said[spam].mean()), float(said[~spam].mean())
 
     return evaluate
 
 
-def relearning(texts: Any, spam: Any, train: Any, test: Any) -> domains.Evaluate:
+def relearning(
+    texts: Any, spam: Any, train: Any, test: Any, make: Make | None = None
+) -> domains.Evaluate:
     """Return what retrains the vectoriser, too, on what is left."""
     forget, retain = train[spam[train]], train[~spam[train]]
 
@@ -63,35 +75,53 @@ def relearning(texts: Any, spam: Any, train: Any, test: Any) -> domains.Evaluate
         left = np.concatenate([forget[kept], retain])
         vectoriser = TfidfVectorizer(**WORDS)
         X = vectoriser.fit_transform(texts[left])
-        model = LogisticRegression(C=STRONG, solver="newton-cg", max_iter=1000).fit(X, spam[left])
+        model = (make() if make else regression(STRONG)).fit(X, spam[left])
         said = model.predict(vectoriser.transform(texts[test]))
         return float(said[spam[test]].mean()), float(said[~spam[test]].mean())
 
     return evaluate
 
 
-def measure(quick: bool) -> tuple[Runs, Runs]:
-    """Retrain along every order, with a weak penalty (C = 100) and with scikit-learn's."""
-    texts, spam = domains.sms()
-    strong, weak = Runs(), Runs()
-    for seed in range(FEW if quick else SEEDS):
+def measure(read: Any, names: Any, estimator: Make | None, seeds: int, shares: Any) -> Any:
+    """Retrain along every order, with a weak penalty (C = 100) and with scikit-learn's.
+
+    Returns
+    -------
+    strong, weak : Runs
+        Both of the estimator, if one is given.
+    """
+    texts, spam = read()
+    penalties = [STRONG] if estimator else [STRONG, WEAK]
+    runs = {penalty: Runs(shares) for penalty in penalties}
+    for seed in range(seeds):
         command.say(f"split {seed}")
-        train, test = split(seed)
+        train, test = split(seed, read)
         vectoriser, rows = domains.vectorised(
             texts, train[spam[train]], train[~spam[train]], **WORDS
         )
         tested = vectoriser.transform(texts[test])
-        found = domains.orders(rows, seed, (*QUICK, "coreset") if quick else None)
-        found["coreset, reversed"] = Ranked(found["coreset"].order[::-1])
+        found = domains.orders(rows, seed, names)
+        if "coreset" in found:
+            found["coreset, reversed"] = Ranked(found["coreset"].order[::-1])
         for name, order in found.items():
-            strong.add(name, order, evaluation(rows, tested, spam[test], STRONG))
-            weak.add(name, order, evaluation(rows, tested, spam[test], WEAK))
-    return strong, weak
+            for penalty in penalties:
+                evaluate = evaluation(rows, tested, spam[test], penalty, estimator)
+                runs[penalty].add(name, order, evaluate)
+    return runs[STRONG], runs.get(WEAK, runs[STRONG])
 
 
-def curves(quick: bool) -> dict[str, Any]:
+def curves(
+    quick: bool,
+    data: Any = domains.sms,
+    scores: Any = None,
+    estimator: Make | None = None,
+    seeds: int | None = None,
+    budgets: Any = None,
+) -> dict[str, Any]:
     """Measure figure 5, and what every score needs."""
-    strong, weak = measure(quick)
+    names = chosen(scores, (*QUICK, "coreset") if quick else domains.EVERY)
+    seeds = seeds or (FEW if quick else SEEDS)
+    strong, weak = measure(data, names, estimator, seeds, domains.shares_of(quick, budgets))
     start = strong.curves("random", 0)[:, 0]
     best = strong.best(TARGET)
     head = ["score", "deleted for recall 0.6", "of random's", "false positives, points",
@@ -117,6 +147,8 @@ def curves(quick: bool) -> dict[str, Any]:
         _short("recall 0.6", ("90", "70"), strong, best, TARGET),
         _short("half of the recall", ("90", "75"), strong, half, start / 2),
     ]
+    there = "coreset, reversed" in strong.names
+    needs = spread(strong.needed("coreset, reversed", TARGET), 1, 100) if there else "-"
     by_seed = strong.needed(best, TARGET) / strong.needed("random", TARGET)
     return {
         "settings": {
@@ -132,7 +164,7 @@ def curves(quick: bool) -> dict[str, Any]:
             "short": {"head": gaussians.SHORT, "rows": short},
         },
         "facts": {
-            "reversed": spread(strong.needed("coreset, reversed", TARGET), 1, 100),
+            "reversed": needs,
             "best": f"`{best}`",
             "best_needs": spread(strong.needed(best, TARGET), 1, 100),
             "random_needs": spread(strong.needed("random", TARGET), 1, 100),
@@ -156,8 +188,7 @@ def _short(what: str, paper: Any, runs: Runs, best: str, target: Any) -> list[st
 
 def _figure(strong: Runs, weak: Runs) -> dict[str, Any]:
     panels = []
-    for title, names in GROUPS.items():
-        there = [name for name in names if name in strong.names]
+    for title, there in domains.grouped(GROUPS, strong.names).items():
         panels.append(figures.panel(title, strong.lines(there, 0), "recall of spam"))
     names = [name for name in PAPERS if name in strong.names]
     panels.append(figures.panel("C = 1", weak.lines(names, 0), "recall of spam"))
@@ -178,23 +209,31 @@ def _figure(strong: Runs, weak: Runs) -> dict[str, Any]:
     }
 
 
-def forgetting(quick: bool) -> dict[str, Any]:
+def forgetting(
+    quick: bool,
+    data: Any = domains.sms,
+    scores: Any = None,
+    estimator: Make | None = None,
+    seeds: int | None = None,
+    budgets: Any = None,
+) -> dict[str, Any]:
     """Measure the same where the vectoriser forgets what is deleted, too."""
-    texts, spam = domains.sms()
-    runs = Runs(np.linspace(0, 1, 6 if quick else 11))
-    for seed in range(FEW if quick else SEEDS):
+    texts, spam = data()
+    names = chosen(scores, QUICK if quick else domains.EVERY)
+    runs = Runs(domains.shares_of(quick, budgets, np.linspace(0, 1, 11)))
+    for seed in range(seeds or (FEW if quick else SEEDS)):
         command.say(f"split {seed}")
-        train, test = split(seed)
+        train, test = split(seed, data)
         _, rows = domains.vectorised(texts, train[spam[train]], train[~spam[train]], **WORDS)
-        for name, order in domains.orders(rows, seed, QUICK if quick else None).items():
-            runs.add(name, order, relearning(texts, spam, train, test))
+        for name, order in domains.orders(rows, seed, names).items():
+            runs.add(name, order, relearning(texts, spam, train, test, estimator))
     best = runs.best(TARGET)
     rise = runs.at(best, 1, runs.needed(best, TARGET)) - runs.curves(best, 1)[:, 0]
     names = sorted(runs.names, key=lambda name: runs.needed(name, TARGET).mean())
     rows = [[f"`{name}`", *domains.needs(runs, name, TARGET)] for name in names]
     panels = [
-        figures.panel(title, runs.lines([n for n in group if n in runs.names], 0))
-        for title, group in GROUPS.items()
+        figures.panel(title, runs.lines(group, 0))
+        for title, group in domains.grouped(GROUPS, runs.names).items()
     ]
     figure = {
         "kind": "lines",
@@ -221,14 +260,14 @@ def forgetting(quick: bool) -> dict[str, Any]:
     }
 
 
-def deleting(quick: bool) -> dict[str, Any]:
+def deleting(quick: bool, seeds: int | None = None) -> dict[str, Any]:
     """Delete from a pipeline of the library what the best score chooses, and refit beside it."""
     texts, spam = domains.sms()
     stored = removal_page.load().get("sms", {}).get("facts", {})
     best = stored.get("best", "`lr-maha`").strip("`")
     needed = float(stored.get("best_needs", "50").split()[0]) / 100
     found = []
-    for seed in range(1 if quick else SEEDS):
+    for seed in range(seeds or (1 if quick else SEEDS)):
         train, test = split(seed)
         _, rows = domains.vectorised(texts, train[spam[train]], train[~spam[train]], **WORDS)
         order = domains.orders(rows, seed, [best])[best].order
@@ -239,6 +278,8 @@ def deleting(quick: bool) -> dict[str, Any]:
 
 
 PARTS = {"curves": curves, "forgetting": forgetting, "deleting": deleting}
+PLUGGED = ("folder", "data", "scores", "estimators", "seeds", "budgets")
+TAKES = {"curves": PLUGGED, "forgetting": PLUGGED, "deleting": ("folder", "seeds")}
 
 if __name__ == "__main__":
-    sys.exit(command.run("sms", __doc__, PARTS, removal_page))
+    sys.exit(command.run("sms", __doc__, PARTS, removal_page, takes=TAKES))

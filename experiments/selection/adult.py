@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from data import FOLDER, Data
+from data import Data, data_sets
 
 NEEDED = ("workclass", "occupation")  # people of whom one is missing are left out
 TEXTS = ("education", "marital-status", "occupation", "relationship", "race", "sex")
@@ -22,7 +22,7 @@ BINS: Bins = {
 
 def adult(bins: Bins = BINS) -> Data:
     """Read the data: ten features, each with categories that count from 0; class 1 is above 50k."""
-    frame = pd.read_csv(FOLDER / "adult" / "adult.csv.gz", na_values="?")
+    frame = pd.read_csv(data_sets.path("adult/adult.csv.gz"), na_values="?")
     frame = frame.dropna(subset=NEEDED)
     columns = [np.unique(frame[name].to_numpy(str), return_inverse=True)[1] for name in TEXTS]
     columns += [np.digitize(frame[name], list(edges)) for name, edges in bins.items()]

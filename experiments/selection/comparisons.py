@@ -13,9 +13,19 @@ from typing import Any
 import numpy as np
 import report
 from command import say
+from data import Data
 from figures import line, panel
 from numpy.typing import NDArray
-from simulations import Measure, Outcome, after_departures, by_deletions, cvar_runs
+from simulations import (
+    Measure,
+    NearestClassifier,
+    Outcome,
+    Score,
+    Trained,
+    after_departures,
+    by_deletions,
+    cvar_runs,
+)
 
 from erasable.selection import CVaR, SubsetSelector, expected_utility
 from erasable.selection.staying import Staying, as_staying
@@ -61,6 +71,8 @@ class Case:
         Its name.
     n_judged : int, default=0
         How many other samples selections for the worst cases are judged by.
+    sampled : bool, default=False
+        Whether expected utilities may be means over samples, where there is no closed form.
     """
 
     X: Any
@@ -70,6 +82,7 @@ class Case:
     metric: str
     seed: int = 0
     n_judged: int = 0
+    sampled: bool = False
     made: dict[Any, Ints] = field(default_factory=dict)
 
     def select(self, k: int, staying: Any = 1.0, objective: Any = None) -> Ints:
@@ -92,12 +105,12 @@ class Case:
         return np.argsort(place, kind="stable")[:k]
 
     def expected(self, selected: Ints, staying: Any) -> float:
-        """Return the expected utility, exactly."""
+        """Return the expected utility: exactly, or from samples where they are allowed."""
         found = expected_utility(
             rows=selected, X=self.X, y=self.y, utility=self.utility, staying=staying,
             random_state=self.seed,
         )  # fmt: skip
-        if found.standard_error:
+        if found.standard_error and not self.sampled:
             raise RuntimeError(f"the utility by {staying!r} is sampled; expected a closed form")
         return found.value
 
@@ -107,6 +120,30 @@ class Case:
             self.measure(selected), staying, len(selected), n_simulations,
             labels=self.y[selected], seed=self.seed,
         )  # fmt: skip
+
+
+def case_of(
+    read: Data,
+    utility: Utility,
+    metric: tuple[str, Score],
+    seed: int,
+    own_utility: Callable[[], Utility] | None = None,
+    estimator: Callable[[], Any] | None = None,
+) -> Case:
+    """Compare on data: by the nearest neighbour, or what makes a utility or an estimator."""
+    given = (read.X, read.y, read.X_new, read.y_new, metric[1])
+
+    def measure(selected: Ints) -> Measure:
+        return (
+            Trained(estimator, *given, selected)
+            if estimator
+            else NearestClassifier(*given, selected)
+        )
+
+    prepared = Prepared(own_utility() if own_utility else utility, read.X, read.y)
+    return Case(
+        read.X, read.y, prepared, measure, metric[0], seed, sampled=own_utility is not None
+    )  # fmt: skip
 
 
 def _over_runs(found: Sequence[Outcome]) -> Outcome:

@@ -487,4 +487,4 @@ def on(name: str) -> Callable[[bool], dict[str, Any]]:
 PARTS = {name: on(name) for name in SETS}
 
 if __name__ == "__main__":
-    sys.exit(command.run("contenders", __doc__, PARTS))
+    sys.exit(command.run("contenders", __doc__, PARTS, takes=("folder",)))

@@ -1,13 +1,10 @@
-"""The data of the experiments: one drawn, the others from files.
-
-The files are looked for in ``../shared/data`` beside the repository, or where the environment
-variable ``ERASABLE_DATA`` points.
-"""
+"""The data of the experiments: one drawn, the others from the files of `data_sets`."""
 
 from __future__ import annotations
 
 import gzip
-import os
+import importlib
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-FOLDER = Path(os.environ.get("ERASABLE_DATA", ROOT.parent / "shared" / "data"))
+sys.path.append(str(ROOT / "experiments"))
+data_sets: Any = importlib.import_module("data_sets")
 N_HEART = 768  # of 1,025: three quarters
 
 
@@ -53,7 +51,7 @@ def heart(seed: int = 0, *, copies_together: bool = False) -> Data:
     Columns are scaled to [0, 1] by all the patients. Most rows are copies of others: with
     `copies_together`, all of a patient's are on one side, a quarter of the patients set aside.
     """
-    frame = pd.read_csv(FOLDER / "heart_disease" / "heart.csv.gz")
+    frame = pd.read_csv(data_sets.path("heart_disease/heart.csv.gz"))
     y = frame.pop("target").to_numpy(np.int64)
     X = frame.to_numpy(np.float64)
     X = (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0))
@@ -71,12 +69,11 @@ def heart(seed: int = 0, *, copies_together: bool = False) -> Data:
 
 def fashion(n_class: int | None = None) -> Data:
     """Read Fashion-MNIST, pixels from 0 to 255; of each class the first n_class to choose from."""
-    folder = FOLDER / "fashion_mnist"
     read = []
     for part in ("train", "t10k"):
-        with gzip.open(folder / f"{part}-images-idx3-ubyte.gz") as file:
+        with gzip.open(data_sets.path(f"fashion_mnist/{part}-images-idx3-ubyte.gz")) as file:
             pixels = np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 784)
-        with gzip.open(folder / f"{part}-labels-idx1-ubyte.gz") as file:
+        with gzip.open(data_sets.path(f"fashion_mnist/{part}-labels-idx1-ubyte.gz")) as file:
             labels = np.frombuffer(file.read(), np.uint8, offset=8)
         read += [pixels.astype(np.float32), labels.astype(np.int64)]
     X, y, X_new, y_new = read

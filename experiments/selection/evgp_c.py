@@ -148,4 +148,4 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run("evgp-c", __doc__, measure))
+    sys.exit(command.run("evgp-c", __doc__, measure, takes=("folder",)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from data import FOLDER, Data
+from data import Data, data_sets
 
 N, N_PUBLIC = 6000, 500
 
@@ -34,7 +34,7 @@ def housing(seed: int, n: int = N) -> Housing:
     The features are those of scikit-learn: median income, age of the houses, rooms and bedrooms by
     household, population, people by household, latitude and longitude.
     """
-    frame = pd.read_csv(FOLDER / "california_housing" / "cal_housing.csv.gz")
+    frame = pd.read_csv(data_sets.path("california_housing/cal_housing.csv.gz"))
     homes = frame["households"]
     X = np.column_stack([
         frame["medianIncome"], frame["housingMedianAge"], frame["totalRooms"] / homes,

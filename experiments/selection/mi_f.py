@@ -34,16 +34,17 @@ def friedman(n: int = N) -> tuple[Data, float]:
     return Data(X[:n], y[:n], X[n:], y[n:]), float((DEVIATION / scale) ** 2)
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool, utility: Any = None, budgets: Any = None) -> dict[str, Any]:
     """Run the experiment."""
     samples, simulations, counts = (50, 50, COUNTS[:3]) if quick else (SAMPLES, SIMULATIONS, COUNTS)
+    counts = tuple(map(int, budgets or counts))
     read, noise = friedman(300 if quick else N)
     command.say("hyperparameters")
     process = Process.fitted(read.X[:N_FITTED], read.y[:N_FITTED], noise=noise)
     K = process.kernel(read.X)
     staying = np.random.default_rng([SEED, 23]).random(len(read.y))
-    utility = MutualInformation("precomputed", gamma=1 / noise)
-    chosen = paired.both("MI", utility, K, staying, counts[-1], samples, SEED)
+    made = utility() if utility else MutualInformation("precomputed", gamma=1 / noise)
+    chosen = paired.both("MI", made, K, staying, counts[-1], samples, SEED)
     found = [
         paired.left("density", lambda rows: DensityLeft(
             process, read.X[rows], read.y[rows], read.X_new, read.y_new, counts
@@ -74,4 +75,4 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run("mi-f", __doc__, measure))
+    sys.exit(command.run("mi-f", __doc__, measure, takes=("utilities", "budgets")))

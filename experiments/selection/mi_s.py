@@ -17,4 +17,4 @@ PARTS = regions.parts_of(
 )
 
 if __name__ == "__main__":
-    sys.exit(command.run("mi-s", __doc__, PARTS))
+    sys.exit(command.run("mi-s", __doc__, PARTS, takes=("folder",)))

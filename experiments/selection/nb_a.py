@@ -107,10 +107,10 @@ def others(n_random: int) -> dict[str, Any]:
     return {"head": head, "rows": lines}
 
 
-def expected(quick: bool) -> dict[str, Any]:
+def expected(quick: bool, budgets: Any = None) -> dict[str, Any]:
     """Compare expected utilities, and accuracy after departures."""
     simulations, by_deletions = (100, 20) if quick else (SIMULATIONS, BY_DELETIONS)
-    counts = COUNTS[::3] if quick else COUNTS
+    counts = tuple(map(int, budgets or (COUNTS[::3] if quick else COUNTS)))
     read = adult()
     case = case_of(read)
     anticipated = {f"EDADS {s:g}": s for s in (0.6, 0.4)}
@@ -181,4 +181,5 @@ def risk(quick: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run("nb-a", __doc__, {"expected": expected, "risk": risk}))
+    takes = {"expected": ("folder", "budgets"), "risk": ("folder",)}
+    sys.exit(command.run("nb-a", __doc__, {"expected": expected, "risk": risk}, takes=takes))

@@ -12,10 +12,10 @@ from typing import Any
 
 import command
 import comparisons
-import data
 import numpy as np
 from comparisons import Case, name_of
-from simulations import NearestClassifier, accuracy
+from data import fashion
+from simulations import accuracy
 from sklearn.metrics import euclidean_distances
 
 from erasable.selection import BetaBinomial, NearestNeighbor, PointMass, Uniform
@@ -35,14 +35,17 @@ SIMULATED = {f"s = {s:g}": s for s in (1.0, 0.8, 0.6)}
 @functools.cache
 def case_of(n_class: int | None) -> Case:
     """Read the images and compute their similarities; of each class the first n_class alone."""
-    read = data.fashion(n_class)
+    return own_case(functools.partial(fashion, n_class))
 
-    def measure(selected: Any) -> NearestClassifier:
-        return NearestClassifier(read.X, read.y, read.X_new, read.y_new, accuracy, selected)
 
-    command.say(f"similarities of {len(read.y):,} images")
-    utility = comparisons.Prepared(UTILITY, read.X, read.y)
-    return Case(read.X, read.y, utility, measure, "accuracy", SEED)
+@functools.cache
+def own_case(read: Any, utility: Any = None, estimator: Any = None) -> Case:
+    """Read data, and compute their similarities."""
+    found = read()
+    command.say(f"similarities of {len(found.y):,} images")
+    return comparisons.case_of(
+        found, UTILITY, ("accuracy", accuracy), SEED, utility, estimator
+    )  # fmt: skip
 
 
 def by_sorting(case: Case, selected: Any, models: list[Staying]) -> list[float]:
@@ -71,9 +74,12 @@ def by_sorting(case: Case, selected: Any, models: list[Staying]) -> list[float]:
     return totals.tolist()
 
 
-def images(quick: bool) -> Case:
-    """Return the images, read once for all the parts."""
-    return case_of(500 if quick else None)
+def images(quick: bool, data: Any = None, utility: Any = None, estimator: Any = None) -> Case:
+    """Return the images, read once for all the parts; or data of the user's."""
+    n_class = 500 if quick else None
+    if data is None and utility is None and estimator is None:
+        return case_of(n_class)
+    return own_case(data or functools.partial(fashion, n_class), utility, estimator)
 
 
 def tables(quick: bool) -> dict[str, Any]:
@@ -90,22 +96,23 @@ def tables(quick: bool) -> dict[str, Any]:
     }
 
 
-def by_deletions(quick: bool) -> dict[str, Any]:
+def by_deletions(quick: bool, **own: Any) -> dict[str, Any]:
     """Measure figures 5b and 14b."""
     groups = {
         "tolerance (I)": {name_of(model): model for model in SIZES},
         "uncertainty (II)": {name_of(BETAS[at]): BETAS[at] for at in (2, 0, 1, 3)},
     }
     figure = comparisons.after_deletions(
-        images(quick), K, groups, range(0, 600, 40), 20 if quick else BY_DELETIONS,
+        images(quick, **own), K, groups, range(0, 600, 40), 20 if quick else BY_DELETIONS,
         "Figures 5b and 14b: accuracy against the number of deletions, k = 600",
     )  # fmt: skip
     return {"figures": {"5": figure}}
 
 
-def by_number(quick: bool) -> dict[str, Any]:
+def by_number(quick: bool, budgets: Any = None, **own: Any) -> dict[str, Any]:
     """Measure figures 4b, 12b and 13b."""
-    case, counts = images(quick), COUNTS[::4] if quick else COUNTS
+    case = images(quick, **own)
+    counts = tuple(map(int, budgets or (COUNTS[::4] if quick else COUNTS)))
     return {
         "figures": {
             "4": comparisons.by_number_chosen(
@@ -137,6 +144,8 @@ PARTS = {
     "number": by_number,
     "precision": precision,
 }
+OWN = ("folder", "data", "utilities", "estimators")
+TAKES = dict.fromkeys(PARTS, ("folder",)) | {"deletions": OWN, "number": (*OWN, "budgets")}
 
 if __name__ == "__main__":
-    sys.exit(command.run("nn-f", __doc__, PARTS))
+    sys.exit(command.run("nn-f", __doc__, PARTS, takes=TAKES))

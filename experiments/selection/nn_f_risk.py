@@ -58,4 +58,4 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run("nn-f-risk", __doc__, {"worst": measure}))
+    sys.exit(command.run("nn-f-risk", __doc__, {"worst": measure}, takes=("folder",)))

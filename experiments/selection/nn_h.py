@@ -11,11 +11,11 @@ from typing import Any
 
 import command
 import comparisons
-import data
 import numpy as np
 from comparisons import Case, name_of
+from data import heart
 from figures import panel
-from simulations import NearestClassifier, NearestUtility, Outcome, class_blocks, f1
+from simulations import NearestUtility, Outcome, class_blocks, f1
 
 from erasable.selection import (
     BetaBinomial,
@@ -38,6 +38,7 @@ SIZES = {
 ALPHAS = (0.2, 0.4, 0.6, 0.8)
 COUNTS = (20, 50, 80, 110, 140, 170, 200, 230, 260, 300)
 OTHER_SPLITS = 10
+METRIC = ("F1", f1)
 
 
 def positives(s: float) -> dict[int, float]:
@@ -55,13 +56,8 @@ BY_CLASS = {name_of(each): PerClass({0: Certain(), 1: each}) for each in BETAS}
 
 def case_of(split: int, *, copies_together: bool = False) -> Case:
     """Read the data, with patients set aside for validation by a split's number."""
-    read = data.heart(split, copies_together=copies_together)
-
-    def measure(selected: Any) -> NearestClassifier:
-        return NearestClassifier(read.X, read.y, read.X_new, read.y_new, f1, selected)
-
-    utility = comparisons.Prepared(UTILITY, read.X, read.y)
-    return Case(read.X, read.y, utility, measure, "F1", SEED)
+    read = heart(split, copies_together=copies_together)
+    return comparisons.case_of(read, UTILITY, METRIC, SEED)
 
 
 def other_splits(n_splits: int, simulations: int, *, copies_together: bool) -> dict[str, Any]:
@@ -149,7 +145,7 @@ def tables(quick: bool) -> dict[str, Any]:
             "8": comparisons.expected_table(case, 300, named(SIZES[300]), simulations),
             "11": comparisons.expected_table(case, 200, BY_CLASS, simulations),
         },
-        "notes": {"copies": copies(case, data.heart(SEED).X_new)},
+        "notes": {"copies": copies(case, heart(SEED).X_new)},
         "facts": {
             "positive_ds": int(case.y[case.select(200)].sum()),
             "positive_edads": int(case.y[case.select(200, positives(0.5))].sum()),
@@ -180,9 +176,13 @@ def worst_cases(quick: bool) -> dict[str, Any]:
     }
 
 
-def curves(quick: bool) -> dict[str, Any]:
-    """Measure the other figures."""
-    case, counts = patients(), COUNTS[::3] if quick else COUNTS
+def curves(
+    quick: bool, data: Any = None, utility: Any = None, estimator: Any = None, budgets: Any = None
+) -> dict[str, Any]:
+    """Measure the other figures; own data have classes 0 and 1."""
+    read = data() if data else heart(SEED)
+    case = comparisons.case_of(read, UTILITY, METRIC, SEED, utility, estimator)
+    counts = tuple(map(int, budgets or (COUNTS[::3] if quick else COUNTS)))
     simulations, by_deletions = (100, 20) if quick else (SIMULATIONS, BY_DELETIONS)
     anticipated = {f"EDADS {s:g}": positives(s) for s in (0.6, 0.5)}
     simulated = {f"s+ = {s:g}": positives(s) for s in (1.0, 0.6, 0.5)}
@@ -230,6 +230,8 @@ def splits(quick: bool) -> dict[str, Any]:
 
 
 PARTS = {"tables": tables, "curves": curves, "worst": worst_cases, "splits": splits}
+TAKES = dict.fromkeys(PARTS, ("folder",))
+TAKES["curves"] = ("folder", "data", "utilities", "estimators", "budgets")
 
 if __name__ == "__main__":
-    sys.exit(command.run("nn-h", __doc__, PARTS))
+    sys.exit(command.run("nn-h", __doc__, PARTS, takes=TAKES))

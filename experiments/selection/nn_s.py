@@ -5,6 +5,7 @@ Usage: ``python experiments/selection/nn_s.py [--quick]``.
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -44,9 +45,9 @@ def name_of(model: Any) -> str:
     return f"{type(model).__name__}({values})"
 
 
-def panel(title: str, drawn: data.Data, **given: Any) -> dict[str, Any]:
+def panel(title: str, drawn: data.Data, utility: Any = UTILITY, **given: Any) -> dict[str, Any]:
     """Choose, and describe who was chosen."""
-    selector = SubsetSelector(UTILITY, k=K, random_state=SEED, **given).fit(drawn.X, drawn.y)
+    selector = SubsetSelector(utility, k=K, random_state=SEED, **given).fit(drawn.X, drawn.y)
     chosen = selector.selected_
     of_class = [int((drawn.y[chosen] == label).sum()) for label in (0, 1)]
     small = int(SMALL[chosen].sum())
@@ -88,18 +89,19 @@ def weights() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool, utility: Any = None) -> dict[str, Any]:
     """Choose for all the figures."""
+    draw = functools.partial(panel, utility=utility() if utility else UTILITY)
     drawn = data.synthetic(SEED)
     likely = np.random.default_rng([SEED, 10]).random(100)
     n_samples = 500 if quick else 5000
     panels = {
-        "3": [panel(f"s = {s:g}", drawn, staying=s) for s in (0.2, 0.5, 0.8, 1.0)],
-        "9": [panel(f"s green = {s:g}", drawn, staying={0: 1.0, 1: s}) for s in (0.2, 0.5, 0.8, 1)],
-        "10": [panel("darker: likelier to stay", drawn, staying=likely)],
-        "15": [panel(name_of(model), drawn, staying=model) for model in SIZES],
+        "3": [draw(f"s = {s:g}", drawn, staying=s) for s in (0.2, 0.5, 0.8, 1.0)],
+        "9": [draw(f"s green = {s:g}", drawn, staying={0: 1.0, 1: s}) for s in (0.2, 0.5, 0.8, 1)],
+        "10": [draw("darker: likelier to stay", drawn, staying=likely)],
+        "15": [draw(name_of(model), drawn, staying=model) for model in SIZES],
         "19": [
-            panel(
+            draw(
                 f"alpha = {alpha:g}",
                 drawn,
                 staying=0.5,
@@ -149,4 +151,4 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run("nn-s", __doc__, {"points": measure}))
+    sys.exit(command.run("nn-s", __doc__, {"points": measure}, takes=("utilities",)))

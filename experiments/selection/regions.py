@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from command import Part, say
 from comparisons import Prepared
-from data import FOLDER
+from data import data_sets
 from figures import panel
 from numpy.typing import NDArray
 from simulations import Floats, Ints, Mask
@@ -59,7 +59,7 @@ class Map:
     @classmethod
     def read(cls, width: float = WIDTH) -> Map:
         """Read where the blocks of the California housing data are."""
-        frame = pd.read_csv(FOLDER / "california_housing" / "cal_housing.csv.gz")
+        frame = pd.read_csv(data_sets.path("california_housing/cal_housing.csv.gz"))
         return cls.of(frame[["longitude", "latitude"]].to_numpy(np.float64), width)
 
     @classmethod

@@ -24,6 +24,7 @@ NAMES = (
     *("mi-f", "vr-c", "evgp-c", "mi-s", "vr-s", "contenders"),
 )
 NONE = "-"
+EMPTY: dict[str, Any] = {"settings": {}, "seconds": {}, "tables": {}, "figures": {}}
 EXACT = 12  # digits of what is exact
 
 
@@ -63,17 +64,36 @@ def save(name: str, result: dict[str, Any], folder: Path = RESULTS) -> Path:
 
 def merged(name: str, found: dict[str, Any], folder: Path = RESULTS) -> dict[str, Any]:
     """Add what was found to the stored result of an experiment, in the order of numbers."""
-    result: dict[str, Any] = {"settings": {}, "seconds": {}, "tables": {}, "figures": {}}
-    result |= load(folder, [name]).get(name, {})
+    return added(EMPTY | load(folder, [name]).get(name, {}), found)
+
+
+def added(result: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Return a result with what was found, in the order of numbers."""
+    made = dict(result)
     for key, entries in found.items():
         both = result.get(key, {}) | entries
         in_order = key in ("tables", "figures")
-        result[key] = (
+        made[key] = (
             dict(sorted(both.items(), key=lambda entry: (len(entry[0]), entry[0])))
             if in_order
             else both
         )
-    return result
+    return made
+
+
+def without_runs(found: dict[str, Any]) -> dict[str, Any]:
+    """Return what was found, of lines the means alone: pages have no more."""
+    drawn = {
+        number: given | {"panels": [
+            panel | {"lines": [
+                {key: value for key, value in line.items() if key != "runs"}
+                for line in panel["lines"]
+            ]}
+            for panel in given["panels"]
+        ]} if given["kind"] == "lines" else given
+        for number, given in found.get("figures", {}).items()
+    }  # fmt: skip
+    return found | {"figures": drawn}
 
 
 def load(folder: Path = RESULTS, names: Sequence[str] = NAMES) -> dict[str, dict[str, Any]]:

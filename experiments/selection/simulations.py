@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import euclidean_distances
+from sklearn.metrics import confusion_matrix, euclidean_distances
 
 from erasable.core._jit import kernel
 from erasable.selection.staying import as_staying
@@ -99,6 +99,40 @@ class NearestClassifier:
         found = np.zeros((64 * len(words), self.n_classes, self.n_classes), dtype=np.int64)
         _confusion(self.order, self.classes, self.true, words, found)
         return self.score(found[: len(stays)])
+
+
+class Trained:
+    """Score of any classifier that is trained on who stays; of one class alone it finds that one.
+
+    A classifier without any records scores 0. See `NearestClassifier` for the other parameters.
+
+    Parameters
+    ----------
+    make : callable
+        Makes an estimator of scikit-learn's kind.
+    """
+
+    def __init__(
+        self, make: Callable[[], Any], X: Any, y: Ints, X_new: Any, y_new: Ints, score: Score,
+        selected: Ints,
+    ) -> None:  # fmt: skip
+        self.make, self.X_new, self.score = make, X_new, score
+        self.X, self.y, self.y_new = X[selected], y[selected], y_new
+        self.classes = np.arange(int(max(y.max(), y_new.max())) + 1)
+
+    def __call__(self, stays: Mask) -> Floats:
+        found = np.zeros((len(stays), len(self.classes), len(self.classes)), dtype=np.int64)
+        for matrix, mask in zip(found, stays, strict=True):
+            y = self.y[mask]
+            if len(y) == 0:
+                continue
+            one = (y == y[0]).all()
+            said = np.full(len(self.y_new), y[0]) if one else self._said(mask)
+            matrix[:] = confusion_matrix(self.y_new, said, labels=self.classes)
+        return self.score(found)
+
+    def _said(self, mask: Any) -> Any:
+        return self.make().fit(self.X[mask], self.y[mask]).predict(self.X_new)
 
 
 class NearestUtility:

@@ -65,13 +65,14 @@ def lazy(quick: bool) -> dict[str, Any]:
     return {"facts": {"lazy_same": same, "lazy_of": k}}
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool, utility: Any = None, budgets: Any = None) -> dict[str, Any]:
     """Compare the selections."""
     samples, simulations, counts = (20, 30, COUNTS[:3]) if quick else (SAMPLES, SIMULATIONS, COUNTS)
+    counts = tuple(map(int, budgets or counts))
     study = study_of(quick)
     read, process, K, staying = study.read, study.process, study.K, study.staying
-    utility = VarianceReduction("precomputed", noise=process.noise)
-    chosen = paired.both("VR", utility, K, staying, counts[-1], samples, SEED)
+    made = utility() if utility else VarianceReduction("precomputed", noise=process.noise)
+    chosen = paired.both("VR", made, K, staying, counts[-1], samples, SEED)
     found = [
         paired.left("density", lambda rows: DensityLeft(
             process, read.X[rows], read.y[rows], read.X_new, read.y_new, counts
@@ -104,4 +105,5 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run("vr-c", __doc__, {"selections": measure, "lazy": lazy}))
+    takes = {"selections": ("folder", "utilities", "budgets"), "lazy": ("folder",)}
+    sys.exit(command.run("vr-c", __doc__, {"selections": measure, "lazy": lazy}, takes=takes))

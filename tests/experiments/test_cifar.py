@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cifar
@@ -14,7 +15,7 @@ import pytest
 from images import ALL, CAT, Job, Size, Store
 from measured import Measured, Plan
 
-DATA = images.FOLDER / "cifar10" / "cifar10_cat_subset.npz"
+DATA = images.data_sets.folder() / images.PART
 needs_data = pytest.mark.skipif(not DATA.exists(), reason="the images are not there")
 TINY = Size(side=8, width=2, n_epochs=1, batch_size=50, n_others=90)
 PLAN = Plan("tiny", TINY, 2, ((("Retrain",), ("random", "lr-maha"), (0.5, 1.0)),))
@@ -80,6 +81,36 @@ def test_what_is_needed_is_read_from_means_over_seeds(tmp_path: Path) -> None:
     assert measured.verdict(pairs) == "yes, 100%"
     assert measured.verdict(pairs[:, ::-1]) == "no, 0%"
     assert measured.verdict(np.array([[1.0, 0.5], [0.5, 1.0]])) == "not certain, 50%"
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_what_is_left_to_train_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    def train(plan: Plan, store: Store, *rest: Any) -> None:
+        for at, each in enumerate(plan.jobs()):
+            if at not in left:
+                found = {"cats": 0.5 - each.share / 2, "others": 0.6, "forget": 0.1, "seconds": 1.0}
+                store.add(each, found | {"of_retraining": 0.5})
+
+    monkeypatch.setattr(images, "STORE", tmp_path)
+    monkeypatch.setattr(images.data_sets, "path", lambda file: asked.append(file))
+    monkeypatch.setattr(cifar, "methods", lambda size: {})
+    monkeypatch.setattr(cifar, "train", train)
+    options = SimpleNamespace(full=full, device="cpu", minutes=1.0, workers=1)
+    asked: list[str] = []
+    left = {5}
+    found = cifar.measure(options, False, seeds=2, budgets=[0.5, 0.75])
+    assert found["unfinished"]
+    left.clear()
+    found = cifar.measure(options, False, seeds=2, budgets=[0.5, 0.75])
+    assert "unfinished" not in found
+    lines = found["figures"]["3"]["panels"][0]["lines"]
+    assert [line["label"] for line in lines] == ["random", "lr-maha"]
+    assert lines[0]["x"].tolist() == [0.0, 50.0, 75.0, 100.0]
+    assert np.shape(lines[0]["runs"]) == (2, 4)
+    assert asked == 2 * [images.WHOLE if full else images.PART]
+    assert ("all: 5,000 images" in found["settings"]["data"]) == full
 
 
 def test_a_share_that_a_seed_lacks_is_not_measured(tmp_path: Path) -> None:

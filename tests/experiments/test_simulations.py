@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -107,3 +108,13 @@ def test_squared_distances_choose_as_the_blocks_say() -> None:
     made = SubsetSelector(NearestNeighbor("sqeuclidean"), k=9, staying=0.5).fit(X, Y)
     assert made.selected_.tolist() == given.selected_.tolist()
     assert made.utility_ == pytest.approx(given.utility_, rel=1e-12)
+
+
+def test_any_classifier_is_trained_on_who_stays() -> None:
+    stays = STAYS.copy()
+    stays[0], stays[1] = False, np.arange(12) == 3
+    given = (X, Y, X_NEW, Y_NEW, simulations.accuracy, SELECTED)
+    found = simulations.Trained(functools.partial(KNeighborsClassifier, 1), *given)(stays)
+    np.testing.assert_allclose(found, simulations.NearestClassifier(*given)(stays))
+    more = functools.partial(KNeighborsClassifier, 1, metric="chebyshev")
+    assert not np.allclose(found, simulations.Trained(more, *given)(stays))

@@ -51,7 +51,10 @@ QUICK = {
     "benchmarks/workers.py": "--records 2000 --rounds 1 --dry",
     "benchmarks/workspace.py": "--records 500 --subjects 100 --requests 3 --backends sqlite --dry",
     "benchmarks/workspace_phases.py": None,  # of workspace.py
+    "experiments/data_sets.py": "page",
     "experiments/deletion/deletion_page.py": "",
+    "experiments/deletion/kmeans.py": "--quick --parts covertype",
+    "experiments/papers.py": "nn-s",
     "experiments/removal/removal_page.py": "",
     "experiments/selection/page.py": "",
 }
