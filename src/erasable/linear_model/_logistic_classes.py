@@ -110,7 +110,7 @@ class TrainingClasses:
             return np.ones(len(labels))
         return np.array([float(self._given.get(label, 1.0)) for label in labels])
 
-    def _class_weights(self) -> Floats:
+    def class_weights(self) -> Floats:
         """Return the weight of each class."""
         given = self._given_weights()
         if self._given == "balanced":
@@ -128,7 +128,7 @@ class TrainingClasses:
 
     def record_weights(self) -> Floats:
         """Return the weight of every row, 0 for those that are not used."""
-        class_weights = self._class_weights()
+        class_weights = self.class_weights()
         weights = self.used.astype(np.float64)
         if self._weights is not None:
             weights *= self._weights
