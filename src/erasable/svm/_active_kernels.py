@@ -19,7 +19,7 @@ from erasable.core._jit import kernel, subroutine
 from erasable.core._moment_kernels import two_product, two_sum
 from erasable.core.arrays import Flags, Floats, Ints
 
-_FINE = 2.0**20
+_FINE = 2.0**22
 
 
 @subroutine
@@ -68,12 +68,16 @@ def decide_exactly(
     high: Floats,
     low: Floats,
     targets: Floats,
+    errors: Floats,
     tolerances: Floats,
     epsilon: float,
     sides: NDArray[np.int8],
     gaps: Floats,
 ) -> None:
-    """Fill in sides of some records; of those of which it is not sure 0, and a bound in `gaps`."""
+    """Fill in sides of some records; 0 for those whose scores are within tolerances of an end.
+
+    `gaps` are bounds of what the gaps of these are now, with errors of the scores.
+    """
     for i in range(high.size):
         sides[i], gaps[i] = 0, 0.0
         start, stop = _ends(targets[i], epsilon)
@@ -86,21 +90,28 @@ def decide_exactly(
         elif above > tolerances[i]:
             sides[i] = 2
         elif max(below, above) >= -tolerances[i]:
-            gaps[i] = tolerances[i] + max(below, above)
+            gaps[i] = errors[i] + max(below, above, 0.0)
 
 
 @kernel
-def total_loss(
-    scores: Floats, targets: Floats, weights: Floats, epsilon: float, factors: Floats
+def slope(
+    scores: Floats,
+    change: Floats,
+    share: float,
+    targets: Floats,
+    weights: Floats,
+    epsilon: float,
+    factors: Floats,
 ) -> float:
-    """Return the weighted sum of the squares of the gaps."""
+    """Return how steep the weighted sum of the squares of the gaps is, at ``share`` of a change."""
     total = 0.0
     for i in range(scores.size):
         if weights[i] != 0.0:
             low, high = _ends(targets[i], epsilon)
-            below, above = max(low - scores[i], 0.0), max(scores[i] - high, 0.0)
-            total += weights[i] * (factors[0] * below * below + factors[1] * above * above)
-    return total
+            score = scores[i] + share * change[i]
+            below, above = max(low - score, 0.0), max(score - high, 0.0)
+            total += weights[i] * (factors[1] * above - factors[0] * below) * change[i]
+    return 2.0 * total
 
 
 @kernel
@@ -129,7 +140,7 @@ def split(
 ) -> None:
     """Fill in rows in units, with 1 and the target behind them, and these times their weights.
 
-    Each is a multiple of 2**-20 (times `scale`, if weighted) and the rest. `scale` is a power of
+    Each is a multiple of 2**-22 (times `scale`, if weighted) and the rest. `scale` is a power of
     two, no weight is larger.
     """
     n, d = matrix.shape

@@ -34,12 +34,14 @@ from erasable.linear_model._metric import InverseHessian, invert, invert_precise
 from erasable.linear_model._softmax_kernels import dots, tile
 
 UNIT = 2.0**-53
-FINER = 2.0**10
+FINER = 2.0**8
 """How many points of the lattice there are for one of that of logistic regression."""
-_BLOCK = 1024
+_BLOCK = 512
+"""Records whose products are summed up at once: coarse ones without error, as 512 * 2**44 = 2**53."""
 _FEW = 4096
 """Records whose products are added one by one, in double-double."""
-_MOST_STEPS = 100
+_MOST_STEPS, _FEW_STEPS = 200, 8
+"""Steps altogether, and those without a look at all records."""
 _WORN = 0.05
 """Share of a matrix that may have changed since it was inverted."""
 
@@ -84,7 +86,7 @@ class ActiveRows(Persistent):
         # Values are used as they are, also those of rows that do not count.
         self._plain = dense and matrix.dtype == np.float64 and not self.origin.any()
 
-    def _tiles(self, portion: Portion, step: int = _BLOCK) -> Any:
+    def _tiles(self, portion: Portion, step: int = 2 * _BLOCK) -> Any:
         """Yield blocks of rows of a portion, dense, but for those in which nothing counts."""
         for start in range(portion.rows.start, portion.rows.stop, step):
             part = slice(start, min(start + step, portion.rows.stop))
@@ -114,7 +116,7 @@ class ActiveRows(Persistent):
         last = theta[d:].copy() if self.intercept else np.zeros(1)
 
         def of_portion(portion: Portion) -> None:
-            for part, block in self._tiles(portion, 4 * _BLOCK):
+            for part, block in self._tiles(portion, 8 * _BLOCK):
                 rows = block if self._plain else self._in_units(part, block, False)
                 dots(rows, own, last, out[part])
 
@@ -137,7 +139,8 @@ class ActiveRows(Persistent):
     @property
     def scale(self) -> float:
         """A power of two that no weight exceeds."""
-        return float(np.ldexp(1.0, int(np.frexp(self.weights.max())[1])))
+        share, exponent = np.frexp(self.weights.max())
+        return float(np.ldexp(1.0, int(exponent) - int(share == 0.5)))
 
     def products(self, sides: NDArray[np.int8], targets: Targets) -> tuple[Floats, Floats]:
         """Return sums of weighted products of the active rows of each side, and their low parts.
@@ -149,7 +152,7 @@ class ActiveRows(Persistent):
 
         def of_portion(portion: Portion) -> tuple[Floats, Floats]:
             sums, rests = np.zeros((2, 2, width, width))
-            for part, block in self._tiles(portion, 4 * _BLOCK):
+            for part, block in self._tiles(portion, 8 * _BLOCK):
                 for side in (1, 2):
                     places = np.flatnonzero(sides[part] == side)
                     for start in range(0, places.size, _BLOCK):
@@ -243,10 +246,10 @@ class Penalty:
             and np.array_equal(self.factors, other.factors)
         )
 
-    def of(self, theta: Floats) -> float:
-        """Return the penalty of coefficients."""
-        along = float(self.bent @ theta)
-        return 0.5 * (float(self.strengths @ (theta * theta)) + self.strength * along * along)
+    def slope(self, theta: Floats, away: Floats) -> float:
+        """Return how steep the penalty is along a line."""
+        along = self.strength * float(self.bent @ theta) * float(self.bent @ away)
+        return float((self.strengths * theta) @ away) + along
 
 
 @dataclass(slots=True)
@@ -321,7 +324,8 @@ class ActiveSet:
             self._add(equation, active, 1.0)
             return
         equation.sums, equation.rests = rows.products(equation.sides, equation.targets)
-        equation.wrong = np.full(2, active.size * rows.scale * 4.0 * (_BLOCK + 16) * 2.0**-74)
+        # Of each of two products a factor is below 2**-23, and rounding has up to _BLOCK + 5 steps.
+        equation.wrong = np.full(2, active.size * rows.scale * 2.02 * (_BLOCK + 16) * 2.0**-76)
         equation.precise = False
 
     def _add(self, equation: Equation, active: Ints, sign: float) -> None:
@@ -348,7 +352,7 @@ class ActiveSet:
 
     def change(self, equation: Equation, rows: Ints, sides: NDArray[np.int8]) -> None:
         """Move records to other sides."""
-        if rows.size > max(_FEW // 8, np.count_nonzero(equation.sides) // 16) or (
+        if rows.size > max(_FEW, np.count_nonzero(equation.sides) // 8) or (
             not equation.sums.size
         ):
             equation.sides[rows] = sides
@@ -403,11 +407,10 @@ class ActiveSet:
         rows = self.rows
         if equation.reference is None:
             self._look_at_all(equation)
-        n_used, patience = int(np.count_nonzero(rows.weights)), _MOST_STEPS
+        n_used, n_examined = int(np.count_nonzero(rows.weights)), 0
         flags = np.zeros(rows.weights.size, dtype=np.bool_)
         widened = 0.0
-        while patience:
-            patience -= 1
+        for _ in range(_MOST_STEPS):
             found = self._solve(equation)
             if found is None or not found.error < 0.5:
                 if found is None or equation.precise:
@@ -417,7 +420,8 @@ class ActiveSet:
             radius = max(4.0 * found.size, widened)
             reach = 2.0 * radius * float(np.sqrt(np.trace(found.metric.inverse)))
             n_near = kernels.near(equation.slack, self._moved(equation, reach), flags)
-            if n_near > max(64, n_used // 64) and self._moved(equation, 0.0) > 0.0:
+            many = n_near > max(64, n_used // 64) or n_examined > _FEW_STEPS
+            if many and self._moved(equation, 0.0) > 0.0:
                 n_changed = self._look_at_all(equation)
                 if rough and n_changed is not None and n_changed <= n_used // 100:
                     return None
@@ -426,6 +430,11 @@ class ActiveSet:
                 n_near = kernels.near(equation.slack, self._moved(equation, reach), flags)
             extra = self._examine(equation, found, np.flatnonzero(flags), reach) if n_near else 0.0
             if extra is None:
+                n_examined += 1
+                if n_examined == _FEW_STEPS:  # to and fro: from here on, no step leads up
+                    assert equation.reference is not None
+                    equation.theta = equation.reference, np.zeros(rows.width)
+                    self._look_at_all(equation)
                 continue
             bound = 1.01 * (found.size + extra) / (1.0 - found.error)
             if bound < radius:
@@ -461,7 +470,7 @@ class ActiveSet:
             limit = 2.0**-96 * (equation.targets.largest + rows.width * norms * size)
             sides = np.zeros(some.size, dtype=np.int8)
             kernels.decide_exactly(
-                scores, scores_low, equation.targets.at(some), limit + norms * reach,
+                scores, scores_low, equation.targets.at(some), limit, limit + norms * reach,
                 equation.targets.epsilon, sides, gaps,
             )  # fmt: skip
             changed.append(sides)
@@ -473,6 +482,7 @@ class ActiveSet:
         moving = sides != equation.sides[near]
         if moving.any():
             self.change(equation, near[moving], sides[moving])
+            equation.slack[near[moving]] = 0.0  # their sides are not those at the reference
             return None
         return extra
 
@@ -506,26 +516,33 @@ class ActiveSet:
         return None if shorter else int(moving.size)
 
     def _length(self, equation: Equation, scores: Floats, values: Floats) -> float:
-        """Return the share of a step from the reference after which the objective is smaller."""
-        weights, penalty = self.rows.weights, self.penalty
-        assert equation.reference is not None
-        away = equation.theta[0] - equation.reference
+        """Return a share of a step from the reference, up to which the objective falls."""
+        weights, penalty, start = self.rows.weights, self.penalty, equation.reference
+        assert start is not None
+        away = equation.theta[0] - start
         change = scores - equation.scores
 
-        def objective(share: float) -> float:
-            at = equation.scores + share * change
-            loss = kernels.total_loss(
-                at, values, weights, equation.targets.epsilon, penalty.factors
-            )
-            assert equation.reference is not None
-            return loss + penalty.of(equation.reference + share * away)
+        def slope(share: float) -> float:
+            loss = kernels.slope(
+                equation.scores, change, share, values, weights, equation.targets.epsilon,
+                penalty.factors,
+            )  # fmt: skip
+            return loss + penalty.slope(start + share * away, away)
 
-        start, share = objective(0.0), 1.0
-        while share > 2.0**-40:
-            if objective(share) <= start * (1.0 + 1e-12):
-                return share
-            share *= 0.5
-        return 1.0
+        descent = -slope(0.0)
+        if not slope(1.0) > 1e-8 * descent > 0.0:
+            return 1.0
+        shortest, longest = 0.0, 1.0
+        for _ in range(40):
+            share = 0.5 * (shortest + longest)
+            rise = slope(share)
+            if rise > 0.0:
+                longest = share
+                continue
+            shortest = share
+            if rise > -0.1 * descent:
+                break
+        return shortest or 1.0
 
     # -- records that come and go --------------------------------------------------------------
 

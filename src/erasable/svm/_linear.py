@@ -30,7 +30,7 @@ class LinearSVC(LatticeClassifier):
     ``(||w||**2 + b**2) / 2 + C sum_i s_i max(0, 1 - y_i f(x_i))**2``, with
     ``f(x) = w x + intercept_scaling * b`` and ``y_i`` 1 or -1. Of three classes or more, each has
     such an optimum against all others. The optimum is a function of the records alone. What is
-    published is the nearest point of a lattice, about 1e-9 in the score of the largest values, and
+    published is the nearest point of a lattice, about 4e-9 in the score of the largest values, and
     it is published only when it is certain: every rounding error is accounted for. So ``delete``
     equals a refit bit for bit.
 
@@ -88,7 +88,7 @@ class LinearSVC(LatticeClassifier):
 
     Notes
     -----
-    The lattice of a coefficient is ``2**-(30 + top)``, where ``2**top`` bounds the magnitude of
+    The lattice of a coefficient is ``2**-(28 + top)``, where ``2**top`` bounds the magnitude of
     its column, or the span of one with an offset (`erasable.core.grid`). In the units of its column
     a coefficient's penalty is at least ``2**-60`` and at most ``2**200`` of the weight of all
     records together, which matters for a `C` of a billion times a billion. Behind a scaler of a
