@@ -459,9 +459,12 @@ class LogisticWork:
                 )
         classes = self.training.classes
         return PublishedModel(
-            classes.labels.copy(), classes.counts.copy(), self.training.counts.copy(), values,
+            labels=classes.labels.copy(),
+            counts=classes.counts.copy(),
+            used_counts=self.training.counts.copy(),
+            values=values,
             **self.columns.state(),
-        )  # fmt: skip
+        )
 
     def _canonical(self, problem: SoftmaxProblem) -> Solver:
         """Return a solver that depends on the records alone, even in its rounding.

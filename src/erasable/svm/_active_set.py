@@ -37,7 +37,7 @@ UNIT = 2.0**-53
 FINER = 2.0**8
 """How many points of the lattice there are for one of that of logistic regression."""
 _BLOCK = 512
-"""Records whose products are summed up at once: coarse ones without error, as 512 * 2**44 = 2**53."""
+"""Records whose products are summed up at once; the coarse ones without error."""
 _FEW = 4096
 """Records whose products are added one by one, in double-double."""
 _MOST_STEPS, _FEW_STEPS = 200, 8
@@ -165,9 +165,7 @@ class ActiveRows(Persistent):
                             heavy, light,
                         )  # fmt: skip
                         low = coarse.T @ light + fine.T @ (heavy + light)
-                        both = pair_sum(
-                            (sums[side - 1], rests[side - 1]), (coarse.T @ heavy, low)
-                        )
+                        both = pair_sum((sums[side - 1], rests[side - 1]), (coarse.T @ heavy, low))
                         sums[side - 1], rests[side - 1] = both
             return sums, rests
 
@@ -295,9 +293,7 @@ class ActiveSet:
             values, certain = equation.theta[0], False
             if half is not None:
                 high, low = equation.theta
-                values, certain = round_intervals(
-                    high * FINER, low * FINER, margin * half * FINER
-                )
+                values, certain = round_intervals(high * FINER, low * FINER, margin * half * FINER)
             if certain:
                 return values / FINER, True
             if equation.precise:
@@ -352,7 +348,7 @@ class ActiveSet:
 
     def change(self, equation: Equation, rows: Ints, sides: NDArray[np.int8]) -> None:
         """Move records to other sides."""
-        if rows.size > max(_FEW, np.count_nonzero(equation.sides) // 8) or (
+        if rows.size > max(_FEW, int(np.count_nonzero(equation.sides)) // 8) or (
             not equation.sums.size
         ):
             equation.sides[rows] = sides
@@ -450,9 +446,7 @@ class ActiveSet:
         away = equation.theta[0] - equation.reference
         return 1.001 * float(np.sqrt(away @ away)) + reach
 
-    def _examine(
-        self, equation: Equation, found: _Found, near: Ints, reach: float
-    ) -> float | None:
+    def _examine(self, equation: Equation, found: _Found, near: Ints, reach: float) -> float | None:
         """Find the sides of some records; None if any has changed.
 
         Return what the gradient's norm may be of those of which it is not certain, which are left

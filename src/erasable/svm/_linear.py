@@ -321,7 +321,8 @@ class LinearSVR(RegressorMixin, LatticeModel):
         -------
         ndarray of shape (n_rows,)
         """
-        return self._of_scores(X, lambda scores: scores)
+        scores: Floats = self._of_scores(X, lambda scores: scores)
+        return scores
 
 
 def _check_scaling(settings: dict[str, Any]) -> None:

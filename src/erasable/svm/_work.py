@@ -60,7 +60,7 @@ class SupportWork(ABC):
     @property
     @abstractmethod
     def used(self) -> Flags:
-        """Of each row: is it live, with a positive weight?"""
+        """Whether each row is live, with a positive weight."""
 
     @abstractmethod
     def _keys(self) -> list[Any]:
@@ -354,7 +354,8 @@ class ClassWork(SupportWork):
         return labels[1:] if len(labels) == 2 else self.training.labels
 
     def _code(self, key: Any) -> int:
-        return self.training.classes.labels.tolist().index(key)
+        code: int = self.training.classes.labels.tolist().index(key)
+        return code
 
     def _targets(self, key: Any) -> Targets:
         return Targets(self.training.classes.codes, self._code(key))
