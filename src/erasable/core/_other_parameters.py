@@ -197,7 +197,8 @@ OTHER_PARAMETERS: Mapping[str, Mapping[str, Other]] = {
     "LinearSVC": {
         **_SUPPORT,
         "loss": Other(
-            "the optimum of the hinge that is not squared need not be unique", ("squared_hinge",)
+            "the other hinge has kinks, at which no sums of records determine an optimum",
+            ("squared_hinge",),
         ),
         "multi_class": Other("each class is told from all others", ("ovr",)),
         "penalty": Other("an optimum with another penalty is not smooth; set C alone", ("l2",)),
@@ -205,7 +206,7 @@ OTHER_PARAMETERS: Mapping[str, Mapping[str, Other]] = {
     "LinearSVR": {
         **_SUPPORT,
         "loss": Other(
-            "the optimum of the loss that is not squared need not be unique",
+            "the other loss has kinks, at which no sums of records determine an optimum",
             ("squared_epsilon_insensitive",),
         ),
     },

@@ -94,7 +94,8 @@ class LinearSVC(LatticeClassifier):
     records together, which matters for a `C` of a billion times a billion. Behind a scaler of a
     pipeline the model learns from the records as they are, with penalties scaled instead.
 
-    Neither the hinge itself nor an L1 penalty is offered: their optima need not be unique [1]_.
+    Neither the hinge itself nor an L1 penalty is offered [1]_: their optima lie at kinks, where
+    sums over records do not determine them.
 
     References
     ----------
@@ -214,7 +215,7 @@ class LinearSVR(RegressorMixin, LatticeModel):
     -----
     ``y - epsilon`` and ``y + epsilon`` are rounded to floats. The lattice is that of `LinearSVC`,
     times a power of two that no target exceeds. scikit-learn's default loss, which is not squared,
-    is not offered: its optimum need not be unique [1]_.
+    is not offered [1]_: its optimum lies at kinks, where sums over records do not determine it.
 
     References
     ----------
