@@ -452,27 +452,38 @@ class ActiveSet:
         Return what the gradient's norm may be of those of which it is not certain, which are left
         out.
         """
-        rows, extra, changed = self.rows, 0.0, []
-        inverse = np.abs(found.metric.inverse)
+        rows, theta, targets, changed = self.rows, equation.theta, equation.targets, []
+        size = float(np.sqrt(theta[0] @ theta[0]))
+        largest, unsure = targets.largest, []
         for start in range(0, near.size, _BLOCK):
             some = near[start : start + _BLOCK]
-            high, low = rows.pairs(some)
-            scores, scores_low, gaps = np.zeros((3, some.size))
-            kernels.scores_exactly(high, low, *equation.theta, scores, scores_low)
-            size = 1.0 + float(np.sqrt(equation.theta[0] @ equation.theta[0]))
-            norms = rows.norms[some]
-            limit = 2.0**-96 * (equation.targets.largest + rows.width * norms * size)
-            sides = np.zeros(some.size, dtype=np.int8)
-            kernels.decide_exactly(
-                scores, scores_low, equation.targets.at(some), limit, limit + norms * reach,
-                equation.targets.epsilon, sides, gaps,
+            sides, slack = np.zeros(some.size, dtype=np.int8), np.zeros(some.size)
+            kernels.decide(
+                rows.pairs(some)[0] @ theta[0], targets.at(some), rows.weights[some],
+                rows.norms[some], targets.epsilon, 1.01 * (rows.width + 16) * UNIT * size,
+                4.0 * UNIT * largest, sides, slack,
             )  # fmt: skip
             changed.append(sides)
+            unsure.append(np.flatnonzero(slack <= reach) + start)
+        sides, left, extra = np.concatenate(changed), np.concatenate(unsure), 0.0
+        inverse = np.abs(found.metric.inverse)
+        for start in range(0, left.size, _BLOCK):
+            places = left[start : start + _BLOCK]
+            some = near[places]
+            high, low = rows.pairs(some)
+            scores, scores_low, gaps = np.zeros((3, some.size))
+            kernels.scores_exactly(high, low, *theta, scores, scores_low)
+            norms, own = rows.norms[some], np.zeros(some.size, dtype=np.int8)
+            limit = 2.0**-96 * (largest + rows.width * norms * (1.0 + size))
+            kernels.decide_exactly(
+                scores, scores_low, targets.at(some), limit, limit + norms * reach,
+                targets.epsilon, own, gaps,
+            )  # fmt: skip
+            sides[places] = own
             if (gaps > 0).any():
                 lengths = np.sqrt(((np.abs(high) @ inverse) * np.abs(high)).sum(axis=1))
                 sizes = 2.02 * rows.weights[some] * gaps * float(self.penalty.factors.max())
                 extra += float(sizes @ lengths)
-        sides = np.concatenate(changed)
         moving = sides != equation.sides[near]
         if moving.any():
             self.change(equation, near[moving], sides[moving])
