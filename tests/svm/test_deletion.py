@@ -186,6 +186,24 @@ def test_nothing_is_left_of_a_deleted_record() -> None:
         assert np.count_nonzero(work.used) == 399
 
 
+@pytest.mark.parametrize("vouched", [False, True])
+def test_a_loaded_model_deletes_and_adds(vouched: bool, tmp_path: Any) -> None:
+    X, labels, numbers = crowd(500)
+    X[17] *= 100.0  # the extremes of all columns
+    for estimator, y in ((LinearSVC(), labels), (LinearSVR(epsilon=0.1), numbers)):
+        model = estimator.fit(X[:-9], y[:-9])
+        model.save(tmp_path / "model")
+        records = erasable.Records(X[:-9], y[:-9])
+        loaded = erasable.load(tmp_path / "model", records, vouched=vouched)
+        for each in (loaded, model):
+            each.delete([17, 3], digest=False)
+        loaded.add(X[-9:], y[-9:], ids=np.arange(491, 500), digest=False)
+        model.add(X[-9:], y[-9:], ids=np.arange(491, 500), digest=False)
+        kept = np.setdiff1d(np.arange(500), [3, 17])
+        expected = clone(estimator).fit(X[kept], y[kept], ids=kept).digest()
+        assert loaded.digest() == model.digest() == expected
+
+
 def test_too_many_columns() -> None:
     with pytest.raises(InvalidDataError, match="4097 columns"):
         LinearSVC().fit(np.eye(3, 4097), [0, 1, 1])
@@ -195,7 +213,7 @@ def test_a_record_kept_by_mistake_would_show(monkeypatch: pytest.MonkeyPatch) ->
     """The negative control: sums from which nothing is subtracted."""
     X, labels, _ = crowd(300)
     model = LinearSVC().fit(X, labels > 0)
-    monkeypatch.setattr(_active_set.ActiveSet, "forget", lambda *_: None)
+    monkeypatch.setattr(_active_set.ActiveSet, "take_out", lambda *_: None)
     first = int(np.flatnonzero(model._accelerator._equations[True].sides)[0])
     model.delete([first], digest=False)
     monkeypatch.undo()

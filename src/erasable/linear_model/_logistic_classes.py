@@ -146,3 +146,15 @@ def _refuse_absurd(weights: Floats | None, live: Flags) -> None:
             f"sample_weight= holds {int(absurd.sum())} weights beyond 2**480 or, but for 0, below "
             "2**-480; sums of such weights overflow; divide all weights by a constant"
         )
+
+
+def power_near_sum(weights: Floats) -> float:
+    """Return a power of two near the sum of weights, the same in any order of these.
+
+    >>> power_near_sum(np.array([1.0, 2.0, 3.0]))
+    4.0
+    """
+    total = float(weights.sum())
+    if math.frexp(0.999 * total)[1] != math.frexp(1.001 * total)[1]:
+        total = math.fsum(weights)
+    return math.ldexp(0.5, math.frexp(total)[1])

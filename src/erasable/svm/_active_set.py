@@ -559,14 +559,14 @@ class ActiveSet:
             equation.slack = padded(equation.slack, n, np.inf)
             equation.scores = padded(equation.scores, n)
 
-    def forget(self, equation: Equation, rows: Ints) -> None:
+    def take_out(self, equation: Equation, rows: Ints) -> None:
         """Take records out; they can still be read, and still have their weights."""
         if equation.reference is None:
             return
         self.change(equation, rows, np.zeros(rows.size, dtype=np.int8))
         equation.slack[rows], equation.scores[rows] = np.inf, 0.0
 
-    def learn(self, equation: Equation, rows: Ints) -> None:
+    def take_in(self, equation: Equation, rows: Ints) -> None:
         """Take records in, which have their weights already: they are examined later."""
         if equation.reference is None:
             return

@@ -297,7 +297,8 @@ class LinearSVR(RegressorMixin, LatticeModel):
     @property
     def coef_(self) -> Floats:
         """Coefficients."""
-        return self._equations()[0][0].copy()
+        slopes: Floats = self._equations()[0][0]
+        return slopes.copy()
 
     @property
     def intercept_(self) -> Floats:

@@ -23,7 +23,7 @@ from erasable.core.row_arrays import padded
 from erasable.core.sparse_grid import tops
 from erasable.core.tables import Table
 from erasable.core.tape import Tape
-from erasable.linear_model._logistic_classes import TrainingClasses
+from erasable.linear_model._logistic_classes import TrainingClasses, power_near_sum
 from erasable.linear_model._logistic_published import Equations, PublishedModel
 from erasable.linear_model._logistic_work import LogisticColumns
 from erasable.svm._active_set import ActiveRows, ActiveSet, Equation, Penalty, Targets
@@ -130,32 +130,32 @@ class SupportWork(ABC):
 
     def add(self, rows: Ints) -> bool:
         """Take live rows in; false if one asks for another fit."""
-        keys = self._keys()
+        keys, columns = self._keys(), self.columns
         if not self._take(rows):
             return False
         some = rows[self.used[rows]]
         if some.size == 0:
             return True
         table = self.table()
-        self.columns.add(table, some)
-        self.columns.warn(table, grown=True)
+        columns.add(table, some)
+        columns.warn(table, grown=True)
         if self._keys() != keys:
             self._restart()
         if self._rows is not None:
             self._rows.learn(some, self._weights()[some])
             for equation in self._known():
-                self._solver().learn(equation, some)
+                self._solver().take_in(equation, some)
         return True
 
     def remove(self, rows: Ints) -> int:
         """Forget rows that can still be read; return how many columns were scanned again."""
-        some = rows[self.used[rows]]
+        some, columns = rows[self.used[rows]], self.columns
         if self._rows is not None and some.size:
             for equation in self._known():
-                self._solver().forget(equation, some)
+                self._solver().take_out(equation, some)
             self._rows.forget(some)
         self._drop(rows)
-        return self.columns.subtract(self.table(), some) if some.size else 0
+        return columns.subtract(self.table(), some) if some.size else 0
 
     def resume(self, delta: Delta) -> bool:
         """Follow a change, and go on with another table; false if a class is new."""
@@ -315,12 +315,8 @@ class SupportWork(ABC):
         assert self._rows is not None
         weights = self._rows.weights
         if self.held.records.weights is None:
-            total = float(np.count_nonzero(weights))
-        else:
-            total = float(weights.sum())
-            if math.frexp(0.999 * total)[1] != math.frexp(1.001 * total)[1]:
-                total = math.fsum(weights)
-        return math.ldexp(0.5, math.frexp(total)[1])
+            return math.ldexp(0.5, math.frexp(int(np.count_nonzero(weights)))[1])
+        return power_near_sum(weights)
 
     def _weights(self) -> Floats:
         """Return the weight of each row, 0 for those that are not used."""
