@@ -720,7 +720,6 @@ _OF_OURS = [
 _CLASSIFIERS = [
     leaf("LogisticRegression"),
     leaf("LogisticRegression", C=100.0, fit_intercept=False),
-    leaf("LinearSVC", C=10.0),
     leaf("KNeighborsClassifier", n_neighbors=3),
     leaf("KNeighborsClassifier", n_neighbors=1),
     leaf("GaussianNB"),
@@ -738,7 +737,6 @@ _REGRESSORS = [
     leaf("LinearRegression"),
     leaf("Ridge"),
     leaf("Ridge", alpha=0.1, fit_intercept=False),
-    leaf("LinearSVR", epsilon=0.1),
     leaf("SegmentedRegression", n_segments=2, alpha=0.5, random_state=0),
     leaf("RandomFourierRidge", n_components=20, random_state=0),
     leaf("NadarayaWatson", bandwidth=1.5),
