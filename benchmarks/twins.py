@@ -15,6 +15,7 @@ import sklearn.linear_model
 import sklearn.naive_bayes
 import sklearn.neighbors
 import sklearn.preprocessing
+import sklearn.svm
 import sklearn.tree
 from twin_data import (
     Data,
@@ -55,6 +56,7 @@ from erasable import (
     linear_model,
     naive_bayes,
     neighbors,
+    svm,
     tree,
 )
 from erasable import preprocessing as ours
@@ -119,6 +121,30 @@ TWINS: dict[str, Twin] = {
         of_kind("three"),
         coefficients,
         {},
+    ),
+    "linear-svc": Twin(
+        "LinearSVC",
+        lambda: (svm.LinearSVC(), sklearn.svm.LinearSVC(dual=False)),
+        of_kind("two"),
+        coefficients,
+        {"used_x": 50.0, "fit": 2.0},
+    ),
+    "linear-svc-three": Twin(
+        "LinearSVC, 3 classes",
+        lambda: (svm.LinearSVC(), sklearn.svm.LinearSVC(dual=False)),
+        of_kind("three"),
+        coefficients,
+        {"used_x": 50.0, "fit": 2.0},
+    ),
+    "linear-svr": Twin(
+        "LinearSVR",
+        lambda: (
+            svm.LinearSVR(epsilon=0.1),
+            sklearn.svm.LinearSVR(epsilon=0.1, loss="squared_epsilon_insensitive", dual=False),
+        ),
+        of_kind("regression"),
+        coefficients,
+        {"used_x": 50.0, "fit": 2.0},
     ),
     "gaussian-bayes": Twin(
         "GaussianNB",

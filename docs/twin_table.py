@@ -119,6 +119,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         "set_callbacks()": _NO_CALLBACKS,
         "sparsify()": _DENSE_WEIGHTS,
     },
+    "LinearSVC": {"densify()": _DENSE_WEIGHTS, "sparsify()": _DENSE_WEIGHTS},
     "PCA": {
         f"{method}()": "use `to_sklearn()`: not every covariance has an inverse"
         for method in ("get_precision", "score", "score_samples")
@@ -140,6 +141,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
 
 _SUMS = "solved from exact sums"
 _CLASSES = "`classes=` fixes the classes, so that a class may lose its last record"
+_LATTICE = "coefficients are rounded to a lattice, within a certified distance of the optimum"
 _THRESHOLDS = (
     "a node chooses among `n_thresholds` hashed thresholds; missing values in a node that had none "
     "go to the child of more weight; `sample_weight` is rounded to 16 bits, "
@@ -176,10 +178,12 @@ DIFFERENT: Mapping[str, str] = {
         "even number of features, too; a seed draws other rows"
     ),
     "LinearRegression": _SUMS,
-    "LogisticRegression": (
-        "only L2, solved to the optimum; coefficients are rounded to a lattice, within a certified "
-        "distance of the optimum"
+    "LinearSVC": f"solved to the optimum, of at most 4,096 features; {_LATTICE}",
+    "LinearSVR": (
+        'the loss is that of `loss="squared_epsilon_insensitive"`, not the default one; solved to '
+        f"the optimum, of at most 4,096 features; {_LATTICE}"
     ),
+    "LogisticRegression": ("only L2, solved to the optimum; " + _LATTICE),
     "MultinomialNB": _CLASSES,
     "PCA": "computed from exact second moments",
     "RandomForestClassifier": _THRESHOLDS,

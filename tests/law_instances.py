@@ -58,6 +58,12 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"bandwidth": "silverman", "kernel": "exponential"},
     ],
     "LinearRegression": [{"fit_intercept": False}],
+    "LinearSVC": [
+        {"C": 100.0, "fit_intercept": False},
+        {"class_weight": "balanced", "intercept_scaling": 10.0},
+        {"C": 1e3, "classes": [0, 1, 2, 5]},
+    ],
+    "LinearSVR": [{"epsilon": 0.5, "C": 10.0}, {"epsilon": 0.05, "fit_intercept": False}],
     "LogisticRegression": [
         {"C": 100.0, "fit_intercept": False},
         {"class_weight": "balanced"},

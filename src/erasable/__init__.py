@@ -46,6 +46,7 @@ _PACKAGES = (
     "recommend",
     "removal",
     "selection",
+    "svm",
     "tree",
     "utils",
 )

@@ -114,6 +114,13 @@ _BAG = {
 }
 _NEIGHBORS = {"metric_params": _METRIC}
 _LEAST_SQUARES = {"copy_X": _COPIED, "positive": _NOT_POSITIVE, "tol": _ONE_SOLVER}
+_SUPPORT = {
+    "dual": _ONE_SOLVER,
+    "max_iter": Other("the optimum is found, however many steps that takes"),
+    "random_state": _NOTHING_DRAWN,
+    "tol": Other("the optimum is found, to a certified distance"),
+    "verbose": _QUIET,
+}
 _VECTORIZER = {
     "decode_error": _TEXTS,
     "encoding": _TEXTS,
@@ -186,6 +193,22 @@ OTHER_PARAMETERS: Mapping[str, Mapping[str, Other]] = {
         "tol": Other("the optimum is found, to a certified distance"),
         "verbose": _QUIET,
         "warm_start": _NO_START,
+    },
+    "LinearSVC": {
+        **_SUPPORT,
+        "loss": Other(
+            "the other hinge has kinks, at which no sums of records determine an optimum",
+            ("squared_hinge",),
+        ),
+        "multi_class": Other("each class is told from all others", ("ovr",)),
+        "penalty": Other("an optimum with another penalty is not smooth; set C alone", ("l2",)),
+    },
+    "LinearSVR": {
+        **_SUPPORT,
+        "loss": Other(
+            "the other loss has kinks, at which no sums of records determine an optimum",
+            ("squared_epsilon_insensitive",),
+        ),
     },
     "MaxAbsScaler": {
         "clip": Other(

@@ -15,6 +15,7 @@ import sklearn.naive_bayes
 import sklearn.neighbors
 import sklearn.pipeline
 import sklearn.preprocessing
+import sklearn.svm
 
 from erasable.core.arrays import Floats
 from erasable.core.errors import ExportError
@@ -138,6 +139,8 @@ RIDGE = Copied(sklearn.linear_model.Ridge, ("coef_", "intercept_"), _solver)
 LOGISTIC_REGRESSION = Copied(
     sklearn.linear_model.LogisticRegression, ("classes_", "coef_", "intercept_", "n_iter_")
 )
+_LINEAR_SVR = Copied(sklearn.svm.LinearSVR, ("coef_", "intercept_", "n_iter_"))
+LINEAR_SVC = Copied(sklearn.svm.LinearSVC, ("classes_", "coef_", "intercept_", "n_iter_"))
 GAUSSIAN_NB = Copied(sklearn.naive_bayes.GaussianNB, (*_NAIVE_BAYES, "epsilon_"), _gaussians)
 MULTINOMIAL_NB = Copied(
     sklearn.naive_bayes.MultinomialNB, (*_NAIVE_BAYES, "feature_count_"), _multinomial
@@ -154,6 +157,12 @@ NEAREST_CENTROID = Copied(
     sklearn.neighbors.NearestCentroid,
     ("classes_", "centroids_", "class_prior_", "deviations_", "within_class_std_dev_"),
 )
+
+
+def linear_svr(source: Source) -> sklearn.svm.LinearSVR:
+    """Export a support vector regression, whose loss is not the default one there."""
+    made: sklearn.svm.LinearSVR = _LINEAR_SVR(source)
+    return made.set_params(loss="squared_epsilon_insensitive", dual=False)
 
 
 def random_fourier_ridge(source: Source) -> sklearn.pipeline.Pipeline:

@@ -60,6 +60,7 @@ from erasable.preprocessing import (
 )
 from erasable.recommend import ItemNeighbors
 from erasable.refit import Refit
+from erasable.svm import LinearSVC, LinearSVR
 from erasable.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 Exporter = Callable[[Source], Any]
@@ -97,6 +98,8 @@ EXPORTERS: Mapping[type[Any], Exporter] = {
     KNeighborsClassifier: _neighbors.neighbors_classifier,
     KNeighborsRegressor: _neighbors.neighbors_regressor,
     LinearRegression: _copies.LINEAR_REGRESSION,
+    LinearSVC: _copies.LINEAR_SVC,
+    LinearSVR: _copies.linear_svr,
     LogisticRegression: _copies.LOGISTIC_REGRESSION,
     MaxAbsScaler: _copies.MAX_ABS_SCALER,
     MinMaxScaler: _copies.MIN_MAX_SCALER,

@@ -110,7 +110,7 @@ class TrainingClasses:
             return np.ones(len(labels))
         return np.array([float(self._given.get(label, 1.0)) for label in labels])
 
-    def _class_weights(self) -> Floats:
+    def class_weights(self) -> Floats:
         """Return the weight of each class."""
         given = self._given_weights()
         if self._given == "balanced":
@@ -128,7 +128,7 @@ class TrainingClasses:
 
     def record_weights(self) -> Floats:
         """Return the weight of every row, 0 for those that are not used."""
-        class_weights = self._class_weights()
+        class_weights = self.class_weights()
         weights = self.used.astype(np.float64)
         if self._weights is not None:
             weights *= self._weights
@@ -146,3 +146,15 @@ def _refuse_absurd(weights: Floats | None, live: Flags) -> None:
             f"sample_weight= holds {int(absurd.sum())} weights beyond 2**480 or, but for 0, below "
             "2**-480; sums of such weights overflow; divide all weights by a constant"
         )
+
+
+def power_near_sum(weights: Floats) -> float:
+    """Return a power of two near the sum of weights, the same in any order of these.
+
+    >>> power_near_sum(np.array([1.0, 2.0, 3.0]))
+    4.0
+    """
+    total = float(weights.sum())
+    if math.frexp(0.999 * total)[1] != math.frexp(1.001 * total)[1]:
+        total = math.fsum(weights)
+    return math.ldexp(0.5, math.frexp(total)[1])

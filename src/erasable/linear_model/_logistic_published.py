@@ -1,10 +1,10 @@
-"""The published logistic regression: points of a lattice."""
+"""Published linear models: points of a lattice."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 import scipy.special
@@ -15,13 +15,10 @@ from erasable.core.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedModel:
-    """The model: the point of the lattice nearest to the optimum, and its units."""
+class Equations:
+    """Coefficients of one score or several, as multiples of the units of a lattice."""
 
-    labels: NDArray[Any]
-    counts: Ints  # live records of each class
-    used_counts: Ints  # those with a weight; a class of none has no coefficients
-    # shape (1 or number of used classes, D): in units; intercepts, at the origin, last
+    # shape (number of scores, D): in units; intercepts, at the origin, last
     values: Floats
     origin: Floats
     top: Ints  # a unit of a column is 2**top
@@ -31,25 +28,21 @@ class PublishedModel:
         """``2**-top``."""
         return np.ldexp(1.0, -self.top)
 
-    def equals(self, other: PublishedModel) -> bool:
+    def equals(self, other: Self) -> bool:
         """Tell whether this is the same model."""
-        names = ("labels", "counts", "used_counts", "values", "origin", "top")
+        names = [each.name for each in fields(self)]
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     def _split(self) -> tuple[Floats, Floats]:
-        """Return coefficients and intercepts of all classes, in units and at the origin."""
+        """Return coefficients and intercepts of all scores, in units and at the origin."""
         d = self.top.size
         slopes, constants = self.values[:, :d], np.zeros(self.values.shape[0])
         if self.values.shape[1] > d:
             constants = self.values[:, d]
-        if self.labels.size == 2:
-            return slopes, constants
-        every, last = np.zeros((self.labels.size, d)), np.full(self.labels.size, -np.inf)
-        every[self.used_counts > 0], last[self.used_counts > 0] = slopes, constants
-        return every, last
+        return slopes, constants
 
     def logits(self, matrix: Any) -> Floats:
-        """Return the logits of rows, dense or sparse, like those of the records."""
+        """Return the scores of rows, dense or sparse, like those of the records."""
         slopes, constants = self._split()
         slopes = slopes * self.unit
         moved = np.flatnonzero(self.origin)
@@ -82,6 +75,27 @@ class PublishedModel:
             for row, constant in zip(slopes, constants.tolist(), strict=True)
         ]
         return for_rows + 0.0, np.array(moved) + 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedModel(Equations):
+    """A classifier: the point of the lattice nearest to the optimum, for each class or for two."""
+
+    labels: NDArray[Any]
+    counts: Ints  # live records of each class
+    used_counts: Ints  # those with a weight; a class of none has no coefficients
+
+    def _split(self) -> tuple[Floats, Floats]:
+        """See `Equations`; of all classes."""
+        slopes, constants = Equations._split(self)
+        if self.labels.size == 2:
+            return slopes, constants
+        every, last = (
+            np.zeros((self.labels.size, self.top.size)),
+            np.full(self.labels.size, -np.inf),
+        )
+        every[self.used_counts > 0], last[self.used_counts > 0] = slopes, constants
+        return every, last
 
 
 def most_probable(logits: Floats) -> Ints:

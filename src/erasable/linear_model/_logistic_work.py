@@ -30,7 +30,7 @@ from erasable.core.summaries import Summary
 from erasable.core.tables import Table
 from erasable.core.tape import Tape
 from erasable.linear_model._conjugate import ConjugateSolver
-from erasable.linear_model._logistic_classes import TrainingClasses
+from erasable.linear_model._logistic_classes import TrainingClasses, power_near_sum
 from erasable.linear_model._logistic_published import PublishedModel
 from erasable.linear_model._newton import NewtonSolver
 from erasable.linear_model._softmax_dense import DenseDesign
@@ -459,9 +459,12 @@ class LogisticWork:
                 )
         classes = self.training.classes
         return PublishedModel(
-            classes.labels.copy(), classes.counts.copy(), self.training.counts.copy(), values,
+            labels=classes.labels.copy(),
+            counts=classes.counts.copy(),
+            used_counts=self.training.counts.copy(),
+            values=values,
             **self.columns.state(),
-        )  # fmt: skip
+        )
 
     def _canonical(self, problem: SoftmaxProblem) -> Solver:
         """Return a solver that depends on the records alone, even in its rounding.
@@ -493,10 +496,7 @@ class LogisticWork:
             total = math.ldexp(0.5, math.frexp(int(self.training.counts.sum()))[1])
             return self._solver.problem.design.weights, total
         weights = self.training.record_weights()
-        total = float(weights.sum())
-        if math.frexp(0.999 * total)[1] != math.frexp(1.001 * total)[1]:
-            total = math.fsum(weights)
-        total = math.ldexp(0.5, math.frexp(total)[1])
+        total = power_near_sum(weights)
         if self.training.is_weighted:
             used = self.training.used
             least = _LEAST_WEIGHT if self._is_dense else _LEAST_WEIGHT_OF_MANY

@@ -84,6 +84,13 @@ def logistic_schema(n_features: int, settings: Mapping[str, Any]) -> Fields:
     return Fields(parts, relations=(check,))
 
 
+def lattice_schema(n_features: int, settings: Mapping[str, Any]) -> Fields:
+    """Return the schema of a regression that is published on a lattice."""
+    width = n_features + int(settings["fit_intercept"])
+    values = Array("float64", (1, width), least=-(2.0**900), most=2.0**900)
+    return Fields({"columns": grid("n_features"), "coefficients": values})
+
+
 def segmented_schema(n_records: int, n_features: int, n_segments: int) -> Fields:
     """Return the schema of a segmented regression, whose k-means checks itself."""
     refuse_many(n_records)

@@ -1,0 +1,3 @@
+from ._linear import LinearSVC, LinearSVR
+
+__all__ = ["LinearSVC", "LinearSVR"]
