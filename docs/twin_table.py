@@ -85,6 +85,7 @@ _BOOSTING = {
     "train_score_": _WATCHED,
     "validation_score_": _WATCHED,
 }
+_PROJECTION = {"inverse_transform()": "a projection is not inverted; `to_sklearn()` has it"}
 _BAG = {"estimator_params": _OF_A_BASE, "estimators_samples_": _OWN_BAGS}
 _VECTORIZER = {
     "decode()": _STRINGS,
@@ -102,6 +103,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
     "DecisionTreeRegressor": {**_TREE, "class_weight": _OF_A_BASE},
     "ExtraTreesClassifier": _FOREST,
     "ExtraTreesRegressor": {**_FOREST, "class_weight": _OF_A_BASE},
+    "GaussianRandomProjection": _PROJECTION,
     "HistGradientBoostingClassifier": _BOOSTING,
     "HistGradientBoostingRegressor": _BOOSTING,
     "KMeans": {
@@ -129,6 +131,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
     },
     "RandomForestClassifier": _FOREST,
     "RandomForestRegressor": {**_FOREST, "class_weight": _OF_A_BASE},
+    "SparseRandomProjection": _PROJECTION,
     "StandardScaler": {
         "inverse_transform(copy)": _COPY,
         "set_callbacks()": _NO_CALLBACKS,
@@ -149,6 +152,10 @@ _ROUNDS = (
     '`categorical_features=None` is the default; with `"from_dtype"`, columns of text and objects '
     "are categories, too"
 )
+_DRAWN_BY_NAME = (
+    '`n_components` is a number, 100 by default; `"auto"`, which depends on the number of records, '
+    "is refused; directions are drawn by the names of columns"
+)
 _POISSON = "the count of a record in a bag has a Poisson distribution"
 _LEAVES = "`leaf_size=128`"
 
@@ -166,6 +173,7 @@ DIFFERENT: Mapping[str, str] = {
     "ExtraTreesClassifier": _THRESHOLDS,
     "ExtraTreesRegressor": _THRESHOLDS,
     "GaussianNB": _CLASSES,
+    "GaussianRandomProjection": _DRAWN_BY_NAME,
     "HistGradientBoostingClassifier": _ROUNDS,
     "HistGradientBoostingRegressor": _ROUNDS,
     "KMeans": "greedy k-means++, one start, `max_iter=10`, `tol=0`",
@@ -190,6 +198,7 @@ DIFFERENT: Mapping[str, str] = {
         "numbers 1.0 or 0.0; sparse zeros that are not stored are not missing values; no function "
         "as `strategy`"
     ),
+    "SparseRandomProjection": _DRAWN_BY_NAME,
     "StandardScaler": (
         "`quantize=True`: scales rounded to a random lattice, so that few deletions change them; "
         "weights are rounded once to 26 bits below the largest"
@@ -243,6 +252,8 @@ def made(name: str, theirs: bool) -> Any:
     if name == "ColumnTransformer":
         return cls([("scaler", scaler, ["a", "b"])])
     fewer = {"n_estimators": 3} if "n_estimators" in parameters_of(cls) else {}
+    if name.endswith("RandomProjection"):  # scikit-learn's asks for many columns by default
+        fewer = {"n_components": 2}
     if name == "LogisticRegression" and theirs:
         fewer = {"max_iter": 1000}
     return cls(**fewer)

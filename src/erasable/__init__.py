@@ -43,6 +43,7 @@ _PACKAGES = (
     "neighbors",
     "pipeline",
     "preprocessing",
+    "random_projection",
     "recommend",
     "removal",
     "selection",

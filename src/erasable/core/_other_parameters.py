@@ -120,6 +120,13 @@ _VECTORIZER = {
     "input": Other("a file is no record; read it, and pass its text", ("content",)),
 }
 
+_PROJECTION = {
+    "compute_inverse_components": Other(
+        "projections are not inverted; use to_sklearn(), which has inverse_transform", (False,)
+    ),
+    "eps": Other("n_components is a number: by eps it would depend on the number of records"),
+}
+
 OTHER_PARAMETERS: Mapping[str, Mapping[str, Other]] = {
     "BaggingClassifier": _BAG,
     "BaggingRegressor": _BAG,
@@ -144,6 +151,7 @@ OTHER_PARAMETERS: Mapping[str, Mapping[str, Other]] = {
     "DecisionTreeRegressor": _TREE,
     "ExtraTreesClassifier": _FOREST,
     "ExtraTreesRegressor": _FOREST,
+    "GaussianRandomProjection": _PROJECTION,
     "HistGradientBoostingClassifier": _BOOSTING,
     "HistGradientBoostingRegressor": {
         **_BOOSTING,
@@ -229,6 +237,10 @@ OTHER_PARAMETERS: Mapping[str, Mapping[str, Other]] = {
     },
     "RobustScaler": {"copy": _COPIED},
     "SimpleImputer": {"copy": _COPIED},
+    "SparseRandomProjection": {
+        **_PROJECTION,
+        "dense_output": Other("projections are dense: few of their values are 0"),
+    },
     "StandardScaler": {"copy": _COPIED},
     "TfidfVectorizer": _VECTORIZER,
 }

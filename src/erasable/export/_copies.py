@@ -15,6 +15,7 @@ import sklearn.naive_bayes
 import sklearn.neighbors
 import sklearn.pipeline
 import sklearn.preprocessing
+import sklearn.random_projection
 
 from erasable.core.arrays import Floats
 from erasable.core.errors import ExportError
@@ -133,6 +134,13 @@ PRINCIPAL_COMPONENTS = Copied(
     ),
     _directions,
 )  # fmt: skip
+GAUSSIAN_PROJECTION = Copied(
+    sklearn.random_projection.GaussianRandomProjection, ("components_", "n_components_")
+)
+SPARSE_PROJECTION = Copied(
+    sklearn.random_projection.SparseRandomProjection,
+    ("components_", "n_components_", "density_"),
+)
 LINEAR_REGRESSION = Copied(sklearn.linear_model.LinearRegression, ("coef_", "intercept_", "rank_"))
 RIDGE = Copied(sklearn.linear_model.Ridge, ("coef_", "intercept_"), _solver)
 LOGISTIC_REGRESSION = Copied(

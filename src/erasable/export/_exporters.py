@@ -58,6 +58,7 @@ from erasable.preprocessing import (
     SimpleImputer,
     StandardScaler,
 )
+from erasable.random_projection import GaussianRandomProjection, SparseRandomProjection
 from erasable.recommend import ItemNeighbors
 from erasable.refit import Refit
 from erasable.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -90,6 +91,7 @@ EXPORTERS: Mapping[type[Any], Exporter] = {
     ExtraTreesClassifier: _forest(sklearn.ensemble.ExtraTreesClassifier),
     ExtraTreesRegressor: _forest(sklearn.ensemble.ExtraTreesRegressor),
     GaussianNB: _copies.GAUSSIAN_NB,
+    GaussianRandomProjection: _copies.GAUSSIAN_PROJECTION,
     HistGradientBoostingClassifier: _boosting(sklearn.ensemble.HistGradientBoostingClassifier),
     HistGradientBoostingRegressor: _boosting(sklearn.ensemble.HistGradientBoostingRegressor),
     KernelDensity: _neighbors.kernel_density,
@@ -116,6 +118,7 @@ EXPORTERS: Mapping[type[Any], Exporter] = {
     ShardedClassifier: _ensembles.sharded_classifier,
     ShardedRegressor: _ensembles.sharded_regressor,
     SimpleImputer: _encoders.imputer,
+    SparseRandomProjection: _copies.SPARSE_PROJECTION,
     StandardScaler: _copies.STANDARD_SCALER,
     TfidfVectorizer: _encoders.tfidf_vectorizer,
 }
