@@ -44,6 +44,8 @@ INPUTS: Mapping[str, Mapping[str, str]] = {
     "KMeans": {"sparse": _DENSE, "weights": _EQUAL},
     "KNeighborsClassifier": {"sparse": _DENSE},
     "KNeighborsRegressor": {"sparse": _DENSE},
+    "MLPClassifier": {"sparse": _DENSE, "weights": _EQUAL},
+    "MLPRegressor": {"sparse": _DENSE, "weights": _EQUAL},
     "MaxAbsScaler": {"NaN": _FILL},
     "MinMaxScaler": {"NaN": _FILL},
     "NearestCentroid": {"sparse": _DENSE},
@@ -85,6 +87,14 @@ _BOOSTING = {
     "train_score_": _WATCHED,
     "validation_score_": _WATCHED,
 }
+_NO_LOSS = "the loss is not a part of the model; use `score`"
+_PERCEPTRON = {
+    **dict.fromkeys(("best_loss_", "loss_", "loss_curve_"), _NO_LOSS),
+    **dict.fromkeys(("best_validation_score_", "validation_scores_"), "no records are set aside"),
+    "fit(sample_weight)": _EQUAL,
+    "partial_fit()": "a record takes part in all epochs; use `add`",
+    "t_": "`max_iter` times the number of records",
+}
 _PROJECTION = {"inverse_transform()": "a projection is not inverted; `to_sklearn()` has it"}
 _BAG = {"estimator_params": _OF_A_BASE, "estimators_samples_": _OWN_BAGS}
 _VECTORIZER = {
@@ -121,6 +131,8 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         "set_callbacks()": _NO_CALLBACKS,
         "sparsify()": _DENSE_WEIGHTS,
     },
+    "MLPClassifier": {**_PERCEPTRON, "loss": _OF_A_BASE},
+    "MLPRegressor": _PERCEPTRON,
     "PCA": {
         f"{method}()": "use `to_sklearn()`: not every covariance has an inverse"
         for method in ("get_precision", "score", "score_samples")
@@ -156,6 +168,11 @@ _DRAWN_BY_NAME = (
     '`n_components` is a number, 100 by default; `"auto"`, which depends on the number of records, '
     "is refused; directions are drawn by the names of columns"
 )
+_DESCENT = (
+    "`hidden_layer_sizes=(32,)`, `max_iter=20`, `learning_rate_init=0.2`; `batch_size` is a share "
+    "of the records; gradients are rounded to a lattice of `lattice_step`; `alpha` "
+    "penalises the mean loss of a batch, whatever its size"
+)
 _POISSON = "the count of a record in a bag has a Poisson distribution"
 _LEAVES = "`leaf_size=128`"
 
@@ -188,6 +205,8 @@ DIFFERENT: Mapping[str, str] = {
         "only L2, solved to the optimum; coefficients are rounded to a lattice, within a certified "
         "distance of the optimum"
     ),
+    "MLPClassifier": _DESCENT,
+    "MLPRegressor": _DESCENT,
     "MultinomialNB": _CLASSES,
     "PCA": "computed from exact second moments",
     "RandomForestClassifier": _THRESHOLDS,

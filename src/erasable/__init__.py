@@ -41,6 +41,7 @@ _PACKAGES = (
     "model_selection",
     "naive_bayes",
     "neighbors",
+    "neural_network",
     "pipeline",
     "preprocessing",
     "random_projection",

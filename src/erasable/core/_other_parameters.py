@@ -120,6 +120,25 @@ _VECTORIZER = {
     "input": Other("a file is no record; read it, and pass its text", ("content",)),
 }
 
+_ONE_DESCENT = Other("there is one way down: steps become shorter linearly, to 0")
+_PERCEPTRON = {
+    "beta_1": _ONE_DESCENT,
+    "beta_2": _ONE_DESCENT,
+    "early_stopping": Other("all records would decide when to stop; set max_iter", (False,)),
+    "epsilon": _ONE_DESCENT,
+    "learning_rate": _ONE_DESCENT,
+    "max_fun": _ONE_DESCENT,
+    "momentum": _ONE_DESCENT,
+    "n_iter_no_change": Other("there are max_iter / batch_size steps"),
+    "nesterovs_momentum": _ONE_DESCENT,
+    "power_t": _ONE_DESCENT,
+    "shuffle": Other("records take part in a step by their ids, in no order"),
+    "solver": _ONE_DESCENT,
+    "tol": Other("there are max_iter / batch_size steps"),
+    "validation_fraction": Other("no records are set aside"),
+    "verbose": _QUIET,
+    "warm_start": _NO_START,
+}
 _PROJECTION = {
     "compute_inverse_components": Other(
         "projections are not inverted; use to_sklearn(), which has inverse_transform", (False,)
@@ -194,6 +213,11 @@ OTHER_PARAMETERS: Mapping[str, Mapping[str, Other]] = {
         "tol": Other("the optimum is found, to a certified distance"),
         "verbose": _QUIET,
         "warm_start": _NO_START,
+    },
+    "MLPClassifier": _PERCEPTRON,
+    "MLPRegressor": {
+        **_PERCEPTRON,
+        "loss": Other("errors are squared", ("squared_error",)),
     },
     "MaxAbsScaler": {
         "clip": Other(

@@ -48,6 +48,7 @@ from erasable.neighbors import (
     KNeighborsRegressor,
     NearestCentroid,
 )
+from erasable.neural_network import MLPClassifier, MLPRegressor
 from erasable.pipeline import Pipeline
 from erasable.preprocessing import (
     MaxAbsScaler,
@@ -100,6 +101,8 @@ EXPORTERS: Mapping[type[Any], Exporter] = {
     KNeighborsRegressor: _neighbors.neighbors_regressor,
     LinearRegression: _copies.LINEAR_REGRESSION,
     LogisticRegression: _copies.LOGISTIC_REGRESSION,
+    MLPClassifier: _copies.perceptron,
+    MLPRegressor: _copies.perceptron,
     MaxAbsScaler: _copies.MAX_ABS_SCALER,
     MinMaxScaler: _copies.MIN_MAX_SCALER,
     MultinomialNB: _copies.MULTINOMIAL_NB,
