@@ -127,9 +127,28 @@ def section(found: Found) -> str:
             cells = [title, f"{row['score']:.3f}", f"{row['fit']:.2f} s", *cells]
             cells += [f"{1e3 * each:.1f} ms" for each in (seconds.mean(), np.median(seconds))]
             lines.append(f"| {' | '.join(cells)} |")
+        lines += ["", _verdict(of["rows"])]
     equal = all(row["equal"] for of in found.values() for row in of["rows"])
     told = "All are" if equal else "**Not all are**"
     return "\n".join([*lines, "", f"{told} equal to fits without the records, bit for bit.", ""])
+
+
+def _verdict(rows: list[Found]) -> str:
+    """Compare the fastest lattice and the fastest shards that lose little accuracy."""
+    least = rows[0]["score"] - 0.005
+    good = [row for row in rows[1:] if row["score"] >= least]
+    times = [
+        min((np.mean(row["seconds"]) for row in good if kind in row), default=np.inf)
+        for kind in ("lattice", "shards")
+    ]
+    if not np.isfinite(times[0]):
+        return "No coarser lattice is within 0.005 of the accuracy of the finest: take shards."
+    faster = "the lattice" if times[0] < times[1] else "shards"
+    lattice, shards = (f"{1e3 * each:.0f} ms" for each in times)
+    return (
+        f"Within 0.005 of the accuracy of the finest lattice, a deletion takes {lattice} on "
+        f"average with the best lattice, and {shards} with the best shards: {faster} are faster."
+    ).replace("the lattice are", "the lattice is")
 
 
 PARTS = {
