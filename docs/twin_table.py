@@ -44,6 +44,8 @@ INPUTS: Mapping[str, Mapping[str, str]] = {
     "KMeans": {"sparse": _DENSE, "weights": _EQUAL},
     "KNeighborsClassifier": {"sparse": _DENSE},
     "KNeighborsRegressor": {"sparse": _DENSE},
+    "MLPClassifier": {"sparse": _DENSE, "weights": _EQUAL},
+    "MLPRegressor": {"sparse": _DENSE, "weights": _EQUAL},
     "MaxAbsScaler": {"NaN": _FILL},
     "MinMaxScaler": {"NaN": _FILL},
     "NearestCentroid": {"sparse": _DENSE},
@@ -85,6 +87,15 @@ _BOOSTING = {
     "train_score_": _WATCHED,
     "validation_score_": _WATCHED,
 }
+_NO_LOSS = "the loss is not a part of the model; use `score`"
+_PERCEPTRON = {
+    **dict.fromkeys(("best_loss_", "loss_", "loss_curve_"), _NO_LOSS),
+    **dict.fromkeys(("best_validation_score_", "validation_scores_"), "no records are set aside"),
+    "fit(sample_weight)": _EQUAL,
+    "partial_fit()": "a record takes part in all epochs; use `add`",
+    "t_": "`max_iter` times the number of records",
+}
+_PROJECTION = {"inverse_transform()": "a projection is not inverted; `to_sklearn()` has it"}
 _BAG = {"estimator_params": _OF_A_BASE, "estimators_samples_": _OWN_BAGS}
 _VECTORIZER = {
     "decode()": _STRINGS,
@@ -102,6 +113,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
     "DecisionTreeRegressor": {**_TREE, "class_weight": _OF_A_BASE},
     "ExtraTreesClassifier": _FOREST,
     "ExtraTreesRegressor": {**_FOREST, "class_weight": _OF_A_BASE},
+    "GaussianRandomProjection": _PROJECTION,
     "HistGradientBoostingClassifier": _BOOSTING,
     "HistGradientBoostingRegressor": _BOOSTING,
     "KMeans": {
@@ -120,6 +132,8 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         "sparsify()": _DENSE_WEIGHTS,
     },
     "LinearSVC": {"densify()": _DENSE_WEIGHTS, "sparsify()": _DENSE_WEIGHTS},
+    "MLPClassifier": {**_PERCEPTRON, "loss": _OF_A_BASE},
+    "MLPRegressor": _PERCEPTRON,
     "PCA": {
         f"{method}()": "use `to_sklearn()`: not every covariance has an inverse"
         for method in ("get_precision", "score", "score_samples")
@@ -130,6 +144,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
     },
     "RandomForestClassifier": _FOREST,
     "RandomForestRegressor": {**_FOREST, "class_weight": _OF_A_BASE},
+    "SparseRandomProjection": _PROJECTION,
     "StandardScaler": {
         "inverse_transform(copy)": _COPY,
         "set_callbacks()": _NO_CALLBACKS,
@@ -151,6 +166,15 @@ _ROUNDS = (
     '`categorical_features=None` is the default; with `"from_dtype"`, columns of text and objects '
     "are categories, too"
 )
+_DRAWN_BY_NAME = (
+    '`n_components` is a number, 100 by default; `"auto"`, which depends on the number of records, '
+    "is refused; directions are drawn by the names of columns"
+)
+_DESCENT = (
+    "`hidden_layer_sizes=(32,)`, `max_iter=20`, `learning_rate_init=0.2`; `batch_size` is a share "
+    "of the records; gradients are rounded to a lattice of `lattice_step`; `alpha` "
+    "penalises the mean loss of a batch, whatever its size"
+)
 _POISSON = "the count of a record in a bag has a Poisson distribution"
 _LEAVES = "`leaf_size=128`"
 
@@ -168,6 +192,7 @@ DIFFERENT: Mapping[str, str] = {
     "ExtraTreesClassifier": _THRESHOLDS,
     "ExtraTreesRegressor": _THRESHOLDS,
     "GaussianNB": _CLASSES,
+    "GaussianRandomProjection": _DRAWN_BY_NAME,
     "HistGradientBoostingClassifier": _ROUNDS,
     "HistGradientBoostingRegressor": _ROUNDS,
     "KMeans": "greedy k-means++, one start, `max_iter=10`, `tol=0`",
@@ -184,6 +209,8 @@ DIFFERENT: Mapping[str, str] = {
         f"the optimum, of at most 4,096 features; {_LATTICE}"
     ),
     "LogisticRegression": ("only L2, solved to the optimum; " + _LATTICE),
+    "MLPClassifier": _DESCENT,
+    "MLPRegressor": _DESCENT,
     "MultinomialNB": _CLASSES,
     "PCA": "computed from exact second moments",
     "RandomForestClassifier": _THRESHOLDS,
@@ -194,6 +221,7 @@ DIFFERENT: Mapping[str, str] = {
         "numbers 1.0 or 0.0; sparse zeros that are not stored are not missing values; no function "
         "as `strategy`"
     ),
+    "SparseRandomProjection": _DRAWN_BY_NAME,
     "StandardScaler": (
         "`quantize=True`: scales rounded to a random lattice, so that few deletions change them; "
         "weights are rounded once to 26 bits below the largest"
@@ -247,6 +275,8 @@ def made(name: str, theirs: bool) -> Any:
     if name == "ColumnTransformer":
         return cls([("scaler", scaler, ["a", "b"])])
     fewer = {"n_estimators": 3} if "n_estimators" in parameters_of(cls) else {}
+    if name.endswith("RandomProjection"):  # scikit-learn's asks for many columns by default
+        fewer = {"n_components": 2}
     if name == "LogisticRegression" and theirs:
         fewer = {"max_iter": 1000}
     return cls(**fewer)

@@ -69,6 +69,14 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"class_weight": "balanced"},
         {"C": 1e4, "classes": [0, 1, 2, 5]},
     ],
+    "MLPClassifier": [
+        {"hidden_layer_sizes": (5, 3), "activation": "tanh", "batch_size": 0.4, "max_iter": 4},
+        {"activation": "logistic", "max_iter": 1, "lattice_step": 4.0},
+    ],
+    "MLPRegressor": [
+        {"hidden_layer_sizes": 4, "activation": "identity", "batch_size": 1, "max_iter": 3},
+        {"hidden_layer_sizes": (), "alpha": 0.1, "max_iter": 1, "lattice_step": 4.0},
+    ],
     "MinMaxScaler": [{"feature_range": (-1, 1)}],
     "MultinomialNB": [{"alpha": 0.0, "classes": [0, 1, 2, 5]}, {"class_prior": [1, 1, 1]}],
     "NadarayaWatson": [{"bandwidth": 0.3, "kernel": "tricube"}],
@@ -106,6 +114,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 FEWER: dict[str, dict[str, Any]] = {
     "HistGradientBoostingClassifier": {"max_iter": 10},
     "HistGradientBoostingRegressor": {"max_iter": 10},
+    "MLPClassifier": {"max_iter": 3},
+    "MLPRegressor": {"max_iter": 3},
 }
 """Parameters of the first instances, where the default ones only have more of the same done."""
 

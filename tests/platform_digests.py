@@ -32,7 +32,7 @@ def digests(names: Collection[str]) -> dict[str, str]:
     found = {}
     for estimator in first_instances():
         cls = type(estimator)
-        if isinstance(estimator, Refit | Composed) or cls.__module__.startswith("erasable.neural"):
+        if isinstance(estimator, Refit | Composed) or cls.__module__.startswith("erasable.neural."):
             continue
         if names and cls.__name__ not in names:
             continue

@@ -76,7 +76,7 @@ def _portable(estimator: Any) -> bool:
     """Tell whether all parts are ours: what others compute depends on the machine."""
     parts = [estimator, *estimator.get_params(deep=True).values()]
     return not any(
-        type(part).__module__.startswith(("sklearn.", "erasable.neural"))
+        type(part).__module__.startswith(("sklearn.", "erasable.neural."))
         and not isinstance(part, FunctionTransformer)
         for part in parts
     )

@@ -1,4 +1,4 @@
-"""The exponential and the cosine as fixed formulas, the same bits on every machine.
+"""The exponential, the cosine and normal numbers by fixed formulas, the same bits on every machine.
 
 They call no library, whose last bits differ between machines and whose errors are not known.
 """
@@ -6,8 +6,10 @@ They call no library, whose last bits differ between machines and whose errors a
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from erasable.core._jit import subroutine
+from erasable.core._jit import kernel, subroutine
+from erasable.core._tape_kernels import draw2, log, to_unit
 from erasable.core.arrays import Floats, Ints
 
 EXP_ERROR = 4 * 2.0**-53
@@ -100,3 +102,12 @@ def cos_turns(t: np.float64) -> np.float64:
     sine = s * _S0 + s * (_S0_LOW + odd)
     signed = cosine if a <= _EIGHTH else -cosine
     return sine if upright else signed
+
+
+@kernel
+def draw_normals(seed: np.uint64, keys: NDArray[np.uint64], stream: np.uint32, out: Floats) -> None:
+    """Draw ``out[j, i]``, normal of variance 1, for key j and step i: by Box and Muller."""
+    for j in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            radius, angle = draw2(seed, keys[j], stream, np.uint32(i))
+            out[j, i] = np.sqrt(-2.0 * log(to_unit(radius))) * cos_turns(to_unit(angle))

@@ -127,6 +127,32 @@ _VECTORIZER = {
     "input": Other("a file is no record; read it, and pass its text", ("content",)),
 }
 
+_ONE_DESCENT = Other("there is one way down: steps become shorter linearly, to 0")
+_PERCEPTRON = {
+    "beta_1": _ONE_DESCENT,
+    "beta_2": _ONE_DESCENT,
+    "early_stopping": Other("all records would decide when to stop; set max_iter", (False,)),
+    "epsilon": _ONE_DESCENT,
+    "learning_rate": _ONE_DESCENT,
+    "max_fun": _ONE_DESCENT,
+    "momentum": _ONE_DESCENT,
+    "n_iter_no_change": Other("there are max_iter / batch_size steps"),
+    "nesterovs_momentum": _ONE_DESCENT,
+    "power_t": _ONE_DESCENT,
+    "shuffle": Other("records take part in a step by their ids, in no order"),
+    "solver": _ONE_DESCENT,
+    "tol": Other("there are max_iter / batch_size steps"),
+    "validation_fraction": Other("no records are set aside"),
+    "verbose": _QUIET,
+    "warm_start": _NO_START,
+}
+_PROJECTION = {
+    "compute_inverse_components": Other(
+        "projections are not inverted; use to_sklearn(), which has inverse_transform", (False,)
+    ),
+    "eps": Other("n_components is a number: by eps it would depend on the number of records"),
+}
+
 OTHER_PARAMETERS: Mapping[str, Mapping[str, Other]] = {
     "BaggingClassifier": _BAG,
     "BaggingRegressor": _BAG,
@@ -151,6 +177,7 @@ OTHER_PARAMETERS: Mapping[str, Mapping[str, Other]] = {
     "DecisionTreeRegressor": _TREE,
     "ExtraTreesClassifier": _FOREST,
     "ExtraTreesRegressor": _FOREST,
+    "GaussianRandomProjection": _PROJECTION,
     "HistGradientBoostingClassifier": _BOOSTING,
     "HistGradientBoostingRegressor": {
         **_BOOSTING,
@@ -210,6 +237,11 @@ OTHER_PARAMETERS: Mapping[str, Mapping[str, Other]] = {
             ("squared_epsilon_insensitive",),
         ),
     },
+    "MLPClassifier": _PERCEPTRON,
+    "MLPRegressor": {
+        **_PERCEPTRON,
+        "loss": Other("errors are squared", ("squared_error",)),
+    },
     "MaxAbsScaler": {
         "clip": Other(
             "values beyond those of the records stay what they are; clip them with NumPy", (False,)
@@ -252,6 +284,10 @@ OTHER_PARAMETERS: Mapping[str, Mapping[str, Other]] = {
     },
     "RobustScaler": {"copy": _COPIED},
     "SimpleImputer": {"copy": _COPIED},
+    "SparseRandomProjection": {
+        **_PROJECTION,
+        "dense_output": Other("projections are dense: few of their values are 0"),
+    },
     "StandardScaler": {"copy": _COPIED},
     "TfidfVectorizer": _VECTORIZER,
 }

@@ -153,3 +153,16 @@ def column_values(
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
             if indices[e] == j:
                 out[i] = np.float64(data[e])
+
+
+@kernel
+def project_sparse(
+    data: Matrix, indices: Indices, indptr: Indices, basis: Floats, out: Floats
+) -> None:
+    """Add ``rows @ basis`` to `out`, as `project` in `core._eigen_kernels` does for dense rows."""
+    for i in range(out.shape[0]):
+        target = out[i]
+        for e in range(indptr[i], indptr[i + 1]):
+            value, line = np.float64(data[e]), basis[indices[e]]
+            for k in range(target.size):
+                target[k] += value * line[k]

@@ -140,6 +140,8 @@ class Transformer:
     """
 
     _change: TableChange = VALUES
+    _makes_dense: ClassVar[bool] = False
+    """Whether its output is dense whatever its input, so that steps behind take sparse records."""
 
     @property
     def _is_map(self) -> bool:

@@ -62,6 +62,8 @@ class Stream(IntEnum):
     """Assignment of a record or a group to a leaf or a shard."""
     NOISE = 4
     """What is added to a record that was drawn."""
+    BATCH = 5
+    """Whether a record takes part in a step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     _reads_blocks = True
     _takes_map: ClassVar[bool] = True
     _attaches_by_learning = True
+    _makes_dense = True
     _gram: Gram
     _solution: _Solved
 

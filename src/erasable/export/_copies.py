@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,12 @@ import sklearn.kernel_approximation
 import sklearn.linear_model
 import sklearn.naive_bayes
 import sklearn.neighbors
+import sklearn.neural_network
 import sklearn.pipeline
 import sklearn.preprocessing
+import sklearn.random_projection
 import sklearn.svm
+from sklearn.exceptions import ConvergenceWarning
 
 from erasable.core.arrays import Floats
 from erasable.core.errors import ExportError
@@ -134,6 +138,13 @@ PRINCIPAL_COMPONENTS = Copied(
     ),
     _directions,
 )  # fmt: skip
+GAUSSIAN_PROJECTION = Copied(
+    sklearn.random_projection.GaussianRandomProjection, ("components_", "n_components_")
+)
+SPARSE_PROJECTION = Copied(
+    sklearn.random_projection.SparseRandomProjection,
+    ("components_", "n_components_", "density_"),
+)
 LINEAR_REGRESSION = Copied(sklearn.linear_model.LinearRegression, ("coef_", "intercept_", "rank_"))
 RIDGE = Copied(sklearn.linear_model.Ridge, ("coef_", "intercept_"), _solver)
 LOGISTIC_REGRESSION = Copied(
@@ -178,6 +189,26 @@ def random_fourier_ridge(source: Source) -> sklearn.pipeline.Pipeline:
     ridge.coef_, ridge.intercept_ = model.coef_, model.intercept_
     ridge.__dict__.update(_solver(source), n_features_in_=waves.n_components)
     return sklearn.pipeline.Pipeline([("rbfsampler", waves), ("ridge", ridge)])
+
+
+def perceptron(source: Source) -> Any:
+    """Export the layers of a network; losses are not a part of it."""
+    model = source.model
+    theirs = getattr(sklearn.neural_network, type(model).__name__)
+    shared = {name: value for name, value in source.shared(theirs).items() if name != "batch_size"}
+    made = theirs(**{**shared, "max_iter": 1, "solver": "sgd", "random_state": 0})
+    # Any records of these outputs will do, as what is learned of them is replaced.
+    targets = np.zeros((2, model.n_outputs_) if model.n_outputs_ > 1 else 2)
+    y = getattr(model, "classes_", targets)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        made.fit(np.zeros((len(y), model.n_features_in_)), y)
+    made.set_params(max_iter=shared["max_iter"], random_state=None)
+    made.coefs_, made.intercepts_ = model.coefs_, model.intercepts_
+    made.n_iter_ = model.n_iter_
+    del made.loss_, made.loss_curve_, made.best_loss_, made.t_
+    del made.validation_scores_, made.best_validation_score_
+    return made
 
 
 def k_means(source: Source) -> sklearn.cluster.KMeans:

@@ -48,6 +48,7 @@ from erasable.neighbors import (
     KNeighborsRegressor,
     NearestCentroid,
 )
+from erasable.neural_network import MLPClassifier, MLPRegressor
 from erasable.pipeline import Pipeline
 from erasable.preprocessing import (
     MaxAbsScaler,
@@ -58,6 +59,7 @@ from erasable.preprocessing import (
     SimpleImputer,
     StandardScaler,
 )
+from erasable.random_projection import GaussianRandomProjection, SparseRandomProjection
 from erasable.recommend import ItemNeighbors
 from erasable.refit import Refit
 from erasable.svm import LinearSVC, LinearSVR
@@ -91,6 +93,7 @@ EXPORTERS: Mapping[type[Any], Exporter] = {
     ExtraTreesClassifier: _forest(sklearn.ensemble.ExtraTreesClassifier),
     ExtraTreesRegressor: _forest(sklearn.ensemble.ExtraTreesRegressor),
     GaussianNB: _copies.GAUSSIAN_NB,
+    GaussianRandomProjection: _copies.GAUSSIAN_PROJECTION,
     HistGradientBoostingClassifier: _boosting(sklearn.ensemble.HistGradientBoostingClassifier),
     HistGradientBoostingRegressor: _boosting(sklearn.ensemble.HistGradientBoostingRegressor),
     KernelDensity: _neighbors.kernel_density,
@@ -101,6 +104,8 @@ EXPORTERS: Mapping[type[Any], Exporter] = {
     LinearSVC: _copies.LINEAR_SVC,
     LinearSVR: _copies.linear_svr,
     LogisticRegression: _copies.LOGISTIC_REGRESSION,
+    MLPClassifier: _copies.perceptron,
+    MLPRegressor: _copies.perceptron,
     MaxAbsScaler: _copies.MAX_ABS_SCALER,
     MinMaxScaler: _copies.MIN_MAX_SCALER,
     MultinomialNB: _copies.MULTINOMIAL_NB,
@@ -119,6 +124,7 @@ EXPORTERS: Mapping[type[Any], Exporter] = {
     ShardedClassifier: _ensembles.sharded_classifier,
     ShardedRegressor: _ensembles.sharded_regressor,
     SimpleImputer: _encoders.imputer,
+    SparseRandomProjection: _copies.SPARSE_PROJECTION,
     StandardScaler: _copies.STANDARD_SCALER,
     TfidfVectorizer: _encoders.tfidf_vectorizer,
 }

@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 import erasable.kernel._wave_kernels as kernels
+from erasable.core._function_kernels import draw_normals
 from erasable.core._grid_kernels import MIN_TOP, ceil_log2
 from erasable.core._schema import FieldType, refuse_unbounded
 from erasable.core.arrays import Floats, Ints
@@ -56,7 +57,7 @@ class Waves:
         keys = np.array([own.key_of(name) for name in names], dtype=np.uint64)
         frequencies, phases = np.zeros((len(names), n_waves)), np.zeros(n_waves)
         of_waves = own.child("phases")
-        kernels.draw_normals(seed, keys, stream, frequencies)
+        draw_normals(seed, keys, stream, frequencies)
         kernels.draw_uniforms(np.uint64(of_waves.seed), np.uint64(0), stream, phases)
         frequencies *= np.sqrt(2.0 * gamma) * _PER_TURN
         return cls(frequencies, phases)

@@ -7,24 +7,14 @@ is what lets the compiler vectorise them, and never along a row.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core._function_kernels import cos_turns
 from erasable.core._jit import kernel
-from erasable.core._tape_kernels import draw2, log, to_unit
+from erasable.core._tape_kernels import draw2, to_unit
 from erasable.core.arrays import Csr, Floats, Ints, Matrix
 
 _CACHE = 2**15  # frequencies that stay in cache while rows go by
 _LEAST = 16
-
-
-@kernel
-def draw_normals(seed: np.uint64, keys: NDArray[np.uint64], stream: np.uint32, out: Floats) -> None:
-    """Draw ``out[j, i]``, normal of variance 1, for key j and step i: by Box and Muller."""
-    for j in range(out.shape[0]):
-        for i in range(out.shape[1]):
-            radius, angle = draw2(seed, keys[j], stream, np.uint32(i))
-            out[j, i] = np.sqrt(-2.0 * log(to_unit(radius))) * cos_turns(to_unit(angle))
 
 
 @kernel

@@ -359,6 +359,13 @@ class Pipeline(Composition):
         """Fit, and return the labels of the records; see `fit`."""
         return self.fit(X, y, ids=ids, groups=groups).steps[-1][1].labels_
 
+    def _reading(self) -> Iterator[Tags]:
+        """Yield the tags of the steps that get a sparse table if the first one does."""
+        for _, step in active(self.steps):
+            yield get_tags(step)
+            if isinstance(step, Erasable) and step._makes_dense:
+                return
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         try:
@@ -371,7 +378,7 @@ class Pipeline(Composition):
             first = active(self.steps)[0][1]
             if isinstance(first, Erasable) or Accepts.of(first).documents:
                 tags.input_tags = deepcopy(steps[0].input_tags)
-                tags.input_tags.sparse = all(step.input_tags.sparse for step in steps)
+                tags.input_tags.sparse = all(step.input_tags.sparse for step in self._reading())
             tags.input_tags.positive_only = steps[0].input_tags.positive_only
             for name in ("estimator_type", "target_tags", "classifier_tags", "regressor_tags"):
                 setattr(tags, name, deepcopy(getattr(steps[-1], name)))
