@@ -45,6 +45,7 @@ COSTS: dict[str, tuple[str, str, str]] = {
                              "a value that splits of roots depend on: these trees again"),
     "ExtraTreesRegressor": ("the trees", "one path in each, and nodes that grow again",
                             "the largest target: a refit"),
+    "GaussianRandomProjection": ("nothing of the records", "O(1)", "O(1)"),
     "HistGradientBoostingClassifier": (
         "the trees, values in units", "one path in each, until one changes",
         "an edge, the start: a refit"),
@@ -71,6 +72,10 @@ COSTS: dict[str, tuple[str, str, str]] = {
                            "O(d^2); published in one pass, O(nd)", "far-off records: more passes"),
     "MaxAbsScaler": ("largest magnitudes", "O(d), sparse O(m)", "a column's extreme: O(n)"),
     "MinMaxScaler": ("extremes", "O(d)", "a column's extreme: O(n)"),
+    "MLPClassifier": ("weights and sums of each step", "the steps with the record, or from the first "
+                      "whose move changes", "all steps again"),
+    "MLPRegressor": ("weights and sums of each step", "the steps with the record, or from the first "
+                     "whose move changes", "all steps again"),
     "MultinomialNB": ("exact sums per class", "O(d), sparse O(m)", "a column's extreme: O(n)"),
     "NadarayaWatson": ("the records", "O(d + log n)",
                        "half of them: the rest is copied, O(nd)"),
@@ -100,6 +105,7 @@ COSTS: dict[str, tuple[str, str, str]] = {
                          "one shard learned again; of erasable's, a deletion in one",
                          "one shard; a batch: every shard of its records"),
     "SimpleImputer": ("the fill values", "O(d)", "the most frequent value: O(values)"),
+    "SparseRandomProjection": ("nothing of the records", "O(1)", "O(1)"),
     "StandardScaler": ("exact moments", "O(d)", "a column's extreme: O(n) a column"),
     "TfidfVectorizer": ("vocabulary and counts", "O(m)", "all weights change with n: O(nm)"),
 }  # fmt: skip
