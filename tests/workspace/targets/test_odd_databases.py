@@ -340,6 +340,17 @@ def test_checks_that_wait_fail_in_the_dry_run(known: Workspace, place: str) -> N
             known.erase_target(place, ["people.mail:email"], dry_run=dry_run)
 
 
+def test_it_is_not_said_that_nothing_was_changed_where_nobody_knows(
+    known: Workspace, place: str
+) -> None:
+    sql(place, "create function off() returns trigger language plpgsql as "
+        "$$begin perform pg_terminate_backend(pg_backend_pid()); return null; end$$;"
+        "create constraint trigger late after delete on people deferrable initially deferred "
+        "for each row execute function off()")  # fmt: skip
+    with pytest.raises(SourceError, match="or everything: a dry run tells which"):
+        known.erase_target(place, ["people.mail:email"])
+
+
 def test_lists_are_refused(known: Workspace, place: str) -> None:
     sql(place, "create table a (id int primary key, mail text[]); create table b (id int[] primary "
         "key, mail text)")  # fmt: skip

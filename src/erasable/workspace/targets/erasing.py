@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from erasable.core.errors import InvalidParameterError, SourceError
 from erasable.workspace.context import Context
@@ -106,6 +106,11 @@ def erase(
 
 
 def _failed(place: str, error: SQLAlchemyError) -> SourceError:
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return SourceError(
+            f"the connection to {place!r} was lost; expected a server that stays; nothing was "
+            "changed, or everything: a dry run tells which"
+        )
     return SourceError(
         f"the rows at {place!r} could not be changed ({type(error).__name__}); expected a "
         "database that answers and that you may change; nothing was changed"
