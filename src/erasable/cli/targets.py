@@ -114,6 +114,9 @@ def erase(
         ["of", "rows", ""], [(name, show.count(n), done) for name, n, done in rows], right="rows"
     )
     show.line()
+    if found.triggers:
+        names = ", ".join(found.triggers)
+        show.line(f"triggers of these tables may change rows that are not counted: {names}")
     n = show.words(found.n_people, "identity", "identities")
     if not yes:
         show.line(f"dry run, for {n}: nothing was changed; --yes changes the rows")

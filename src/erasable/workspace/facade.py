@@ -1140,7 +1140,7 @@ class Workspace:
             or erased, or whose values look like addresses or telephone numbers. Each has place,
             column, type, n_rows (of the table), n_attributed (rows of people who are known or
             erased), n_known and n_erased (identities). And with warnings: a line for each of
-            several tables that cannot be read.
+            several tables that cannot be read, and each that may hide rows from the user.
 
         Raises
         ------
@@ -1185,21 +1185,22 @@ class Workspace:
         keep : collection of str
             Columns, as "city" or "customers.city", that are not overwritten.
         dry_run : bool, default=False
-            Only say what would be done.
+            Only say what would be done. In SQLite and PostgreSQL it is done, and taken back.
 
         Returns
         -------
         Erased
             With place, n_people (identities), changed (rows by table), detached (rows that lose a
-            reference, by column), verdict ("purged" or "deleted, not proved gone") and reason.
+            reference, by column), triggers (of these tables, which may change other rows), verdict
+            ("purged" or "deleted, not proved gone") and reason.
 
         Raises
         ------
         SourceError
-            The database cannot be reached or changed, has not one of the tables or columns, or a
-            row would be left that refers to a deleted one.
+            The database cannot be reached or changed, has not one of the tables or columns, or may
+            hide rows from the user, or a row would be left that refers to a deleted one.
         InvalidParameterError
-            There is no such action or type.
+            There is no such action or type, or `keep` or `cascade` is not for the action.
         """
         from erasable.workspace.targets import erasing
 

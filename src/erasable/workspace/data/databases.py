@@ -91,12 +91,23 @@ def sql_batches(given: str, place: str, query: str | None) -> Iterator[pa.Table]
 
 
 def table_names(given: str) -> list[str]:
-    """Return the names of the tables of a database, those of its default schema."""
+    """Return the names of the tables of a database: those of its default schema.
+
+    Of PostgreSQL, also those of other schemas, as "schema.name", and materialized views.
+    """
     url = _url(given)
     place = sa.URL.create(url.drivername, host=url.host, database=url.database).render_as_string()
     with _connected(url, place) as connection:
         try:
-            names = sorted(sa.inspect(connection).get_table_names())
+            known = sa.inspect(connection)
+            names = sorted(known.get_table_names())
+            if connection.dialect.name == "postgresql":
+                names += sorted(known.get_materialized_view_names())
+                for schema in sorted(known.get_schema_names()):
+                    if schema not in (known.default_schema_name, "information_schema"):
+                        own = known.get_table_names(schema)
+                        own += known.get_materialized_view_names(schema)
+                        names += [f"{schema}.{name}" for name in sorted(own)]
         except SQLAlchemyError as error:
             raise SourceError(
                 f"the tables of {place!r} cannot be listed ({type(error).__name__}); expected a "
@@ -109,13 +120,40 @@ def table_names(given: str) -> list[str]:
     return names
 
 
+def with_hidden_rows(connection: sa.Connection) -> set[tuple[str, str]]:
+    """Return schemas and names of tables of which this user may see only some of the rows."""
+    if connection.dialect.name != "postgresql":
+        return set()
+    rows = connection.exec_driver_sql(
+        "select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+        "where c.relkind in ('r', 'p') and row_security_active(c.oid)"
+    )
+    return {(schema, name) for schema, name in rows}
+
+
+def hidden_rows(given: str) -> list[str]:
+    """Return names of tables of which this user may see only some rows: all, or that of a URL."""
+    address, table = _split(given)
+    url = _url(address)
+    place = sa.URL.create(url.drivername, host=url.host, database=url.database).render_as_string()
+    with _connected(url, place) as connection:
+        try:
+            found = sorted(with_hidden_rows(connection))
+        except SQLAlchemyError:  # a server that only speaks like PostgreSQL
+            return []
+    return [
+        f"{schema}.{name}" for schema, name in found if table in (None, name, f"{schema}.{name}")
+    ]
+
+
 @contextmanager
 def writable(given: str) -> Iterator[tuple[sa.Engine, str]]:
     """Open a database so that it can be changed; yields it with its URL for messages."""
     address, table = _split(given)
     if table is not None or "://" not in given:
+        shown = "the URL" if "://" in given else repr(given[:80])  # which may have a password
         raise SourceError(
-            f"{given[:80]!r} names no database; expected DRIVER://USER:PASSWORD@HOST/DATABASE "
+            f"{shown} names no database; expected DRIVER://USER:PASSWORD@HOST/DATABASE "
             "without a table; leave '#' and what follows out"
         )
     url = _url(address)

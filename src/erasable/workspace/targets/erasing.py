@@ -13,18 +13,19 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from erasable.core.errors import InvalidParameterError, SourceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import databases
 from erasable.workspace.evidence import log
 from erasable.workspace.identity import subjects, suppression
-from erasable.workspace.identity.canonical import declared
+from erasable.workspace.identity.canonical import canonical, declared
 from erasable.workspace.targets import relations, residue
-from erasable.workspace.targets.relations import Key
+from erasable.workspace.targets.relations import Key, Link
 from erasable.workspace.targets.scanning import tokens_under
 
 ACTIONS = ("delete", "null", "mask")
@@ -33,6 +34,7 @@ PURGED, NOT_PROVED = "purged", "deleted, not proved gone"
 _AT_ONCE = 10_000  # rows whose identities are compared at a time
 _ATTEMPTS = 5  # where a database gives up one of two transactions
 _MASK = "erased"
+_TAKE_BACK = ("sqlite", "postgresql")  # databases without tables outside of transactions
 
 
 @dataclass(slots=True)
@@ -43,6 +45,7 @@ class Erased:
     n_people: int = 0  # identities of people who were erased, of whom rows were found
     changed: dict[str, int] = field(default_factory=dict)  # by table: rows deleted or overwritten
     detached: dict[str, int] = field(default_factory=dict)  # by column: rows that lose a reference
+    triggers: list[str] = field(default_factory=list)  # of these tables; may change other rows
     verdict: str | None = None  # `PURGED` or `NOT_PROVED`; None of a dry run, and of no rows
     reason: str | None = None  # why it is not proved
 
@@ -70,6 +73,14 @@ def erase(
         raise InvalidParameterError(
             f"the action is {str(action)[:40]!r}; expected one of {', '.join(ACTIONS)}"
         )
+    for name, given, fits in (
+        ("cascade", cascade, action == "delete"), ("keep", keep, action != "delete"),
+    ):  # fmt: skip
+        if given and not fits:
+            raise InvalidParameterError(
+                f"--{name} came with the action {action!r}; expected it with "
+                f"{'delete' if name == 'cascade' else 'null or mask'} alone"
+            )
     if not columns:
         raise SourceError(
             "no column says whose rows there are; expected one or more; name them, as in "
@@ -78,7 +89,7 @@ def erase(
     with databases.writable(place) as (engine, told):
         for attempt in range(_ATTEMPTS):
             try:
-                found, marks = _erase_once(
+                found, spellings = _erase_once(
                     context, engine, told, columns, action, cascade, keep, dry_run=dry_run
                 )
                 break
@@ -89,12 +100,17 @@ def erase(
             except SQLAlchemyError as error:
                 raise _failed(told, error) from None
         if found.changed and not dry_run:
-            _judge(context, engine, found, columns, marks)
+            _judge(context, engine, found, columns, spellings)
             _write_down(context, found)
     return found
 
 
 def _failed(place: str, error: SQLAlchemyError) -> SourceError:
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return SourceError(
+            f"the connection to {place!r} was lost; expected a server that stays; nothing was "
+            "changed, or everything: a dry run tells which"
+        )
     return SourceError(
         f"the rows at {place!r} could not be changed ({type(error).__name__}); expected a "
         "database that answers and that you may change; nothing was changed"
@@ -111,39 +127,59 @@ def _erase_once(
     keep: Collection[str],
     *,
     dry_run: bool,
-) -> tuple[Erased, set[str]]:
-    """Find the rows and change them; return what was done, and the identities as spelled there."""
-    found, marks = Erased(place), set[str]()
+) -> tuple[Erased, Spellings]:
+    """Find the rows and change them; return what was done, and the identities as spelled there.
+
+    A dry run changes them as well, and takes it back: so it fails where the change would.
+    """
+    found, spellings = Erased(place), Spellings()
     with engine.connect() as connection, connection.begin() as transaction:
         known = relations.reflected(connection, place)
         _check_names(known, cascade, "cascade")
+        subjects_ = list(_subjects(known, columns))
+        links = relations.links_of(connection, known.tables.values())
+        touched = {each.table for each in subjects_}
+        if action == "delete":
+            touched = relations.reached(links, touched)
+        relations.refuse_hidden(connection, touched)
+        overwritten = {}
+        if action != "delete":
+            _check_kept(subjects_, keep)
+            overwritten = {
+                each.table: _overwritten(each.table, links, action, keep) for each in subjects_
+            }
+            _refuse_kept(subjects_, overwritten, action)
         chosen: dict[sa.Table, set[Key]] = {}
         tokens: set[str] = set()
-        for each in _subjects(known, columns):
+        for each in subjects_:
             for key, value, own in _rows_of(context, connection, each):
                 chosen.setdefault(each.table, set()).add(key)
                 tokens |= own
-                marks.add(str(value))
+                spellings.add(value, each.type, each.region)
         found.n_people = len(tokens)
+        may_change = not dry_run or connection.dialect.name in _TAKE_BACK
         if action == "delete":
-            plan = relations.plan_rows(connection, list(known.tables.values()), chosen, cascade)
+            plan = relations.plan_rows(connection, links, chosen, cascade)
             found.changed = {table.key: len(keys) for table, keys in plan.leaving.items()}
+            changed = {*plan.leaving, *(link.child for link, _ in plan.detached)}
             for link, keys in plan.detached:
                 if link.child not in plan.leaving or keys != plan.leaving[link.child]:
                     names = ", ".join(column.name for column in link.columns)
                     found.detached[f"{link.child.key}.{names}"] = len(keys)
-            if not dry_run:
+            if may_change:
                 relations.carry_out(connection, plan)
         else:
-            _refuse_kept(_subjects(known, columns), action, keep)
+            changed = set(chosen)
             for table in sorted(chosen, key=lambda each: each.key):
-                values = _overwritten(table, action, keep)
                 found.changed[table.key] = len(chosen[table])
-                if not dry_run:
-                    _overwrite(connection, table, list(chosen[table]), values)
+                if may_change:
+                    _overwrite(connection, table, list(chosen[table]), overwritten[table])
+        found.triggers = relations.triggers_of(connection, changed)
         if dry_run:
+            if connection.dialect.name == "postgresql":  # checks that wait for the end are made now
+                connection.exec_driver_sql("set constraints all immediate")
             transaction.rollback()
-    return found, marks
+    return found, spellings
 
 
 def _check_names(known: sa.MetaData, names: Collection[str], what: str) -> None:
@@ -155,18 +191,43 @@ def _check_names(known: sa.MetaData, names: Collection[str], what: str) -> None:
         )
 
 
+def _check_kept(given: Iterable[_Subject], keep: Collection[str]) -> None:
+    known = {
+        name
+        for each in given
+        for column in each.table.columns
+        for name in (column.name, f"{each.table.key}.{column.name}")
+    }
+    if missing := sorted(set(keep) - known):
+        raise SourceError(
+            f"there is no column {missing[0][:60]!r}, which --keep names; expected one of the "
+            "tables whose rows are overwritten"
+        )
+
+
 def _subjects(known: sa.MetaData, columns: Sequence[str]) -> Iterator[_Subject]:
     """Read columns such as "customers.mail:email"."""
     for each in columns:
         name, colon, kind = each.partition(":")
-        table_name, _, column_name = name.rpartition(".")
-        table = known.tables.get(table_name)
-        if table is None or column_name not in table.columns:
+        parts = name.split(".")  # a name may have dots of its own
+        splits = [(".".join(parts[:n]), ".".join(parts[n:])) for n in range(1, len(parts))]
+        fitting = [
+            (known.tables[of], own)
+            for of, own in splits
+            if of in known.tables and own in known.tables[of].columns
+        ]
+        if not fitting:
             raise SourceError(
                 f"there is no column {name[:80]!r} in the database; expected TABLE.COLUMN, of the "
                 f"tables {', '.join(sorted(known.tables))}"
             )
+        table, column_name = fitting[-1]
         relations.key_of(table)
+        if isinstance(table.columns[column_name].type, sa.ARRAY | sa.JSON):
+            raise SourceError(
+                f"the column {name[:80]!r} holds lists or JSON; expected one with an identity in "
+                "each row"
+            )
         type_, region = declared(kind if colon else subjects.DEFAULT_TYPE)
         yield _Subject(table, table.columns[column_name], type_, region)
 
@@ -182,6 +243,12 @@ def _rows_of(
         while rows := result.fetchmany(_AT_ONCE):
             keys |= {tuple(row[:-1]) for row, _ in _of_people(context, rows, subject)}
     locked: list[Any] = list(relations.locked(connection, subject.table, keys, subject.column))
+    if len(locked) != len(keys):
+        raise SourceError(
+            f"{len(locked)} rows of table {subject.table.key!r} have the {len(keys)} keys of the "
+            "rows found; expected one for each; nothing was changed: a key is null, or not exact, "
+            "or in several tables that inherit, or rows have just left (try it again)"
+        )
     for row, tokens in _of_people(context, locked, subject):
         yield tuple(row[:-1]), row[-1], tokens
 
@@ -190,7 +257,7 @@ def _of_people(
     context: Context, rows: Sequence[Any], subject: _Subject
 ) -> Iterator[tuple[Any, set[str]]]:
     tried = {
-        value: set(tokens_under(context, value, subject.type, subject.region))
+        value: set(tokens_under(context, _plain(value), subject.type, subject.region))
         for value in {row[-1] for row in rows}
     }
     with context.ledger.reading() as connection:
@@ -200,26 +267,37 @@ def _of_people(
             yield row, found
 
 
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, UUID) else value
+
+
 # -- overwriting -----------------------------------------------------------------------------------
 
 
-def _refuse_kept(given: Iterable[_Subject], action: str, keep: Collection[str]) -> None:
+def _refuse_kept(
+    given: Iterable[_Subject], overwritten: dict[sa.Table, dict[str, bool]], action: str
+) -> None:
     """Refuse columns of identities that would stay, with the people in them."""
     for each in given:
-        if each.column.name not in _overwritten(each.table, action, keep):
+        if each.column.name not in overwritten[each.table]:
             raise SourceError(
                 f"the column {each.column.name!r} of {each.table.key!r} says whose rows there are, "
-                f"and would stay, as one of a key or of --keep; expected one that {action} "
-                "changes; delete the rows instead"
+                f"and would stay, as one of a key or of --keep, or computed; expected one that "
+                f"{action} changes; delete the rows instead"
             )
 
 
-def _overwritten(table: sa.Table, action: str, keep: Collection[str]) -> dict[str, bool]:
+def _overwritten(
+    table: sa.Table, links: Iterable[Link], action: str, keep: Collection[str]
+) -> dict[str, bool]:
     """Return which columns of a row are overwritten, and whether by null."""
-    of_keys = {*relations.key_of(table), *(each.parent for each in table.foreign_keys)}
+    stay = {*relations.key_of(table), *(each.parent for each in table.foreign_keys)}
+    stay.update(column for link in links if link.parent is table for column in link.referred)
     found, stuck = {}, []
     for column in table.columns:
-        if column in of_keys or column.name in keep or f"{table.key}.{column.name}" in keep:
+        if column in stay or column.name in keep or f"{table.key}.{column.name}" in keep:
+            continue
+        if column.computed is not None:  # of other columns
             continue
         as_text = isinstance(column.type, sa.String) and action == "mask"
         if not (as_text or column.nullable):
@@ -263,20 +341,55 @@ def _unique(table: sa.Table) -> set[str]:
 # -- what is left ----------------------------------------------------------------------------------
 
 
+class Spellings:
+    """The identities of people, with what to look for in bytes."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, set[str]] = {}  # by their canonical spelling
+
+    def add(self, value: Any, type_: str, region: str | None) -> None:
+        """Add a value as it stood in a row."""
+        plain = canonical(type_, _plain(value), region)
+        self._marks.setdefault(plain, {plain}).add(str(value).strip())
+
+    def marks(self, form: str) -> set[bytes]:
+        """Return the bytes to look for, those that are long enough."""
+        every = {mark.encode(form) for of in self._marks.values() for mark in of}
+        return {mark for mark in every if len(mark) >= residue.SHORTEST}
+
+    def count(self, found: Collection[bytes], form: str) -> int:
+        """Return of how many identities any of some bytes are."""
+        return sum(any(mark.encode(form) in found for mark in of) for of in self._marks.values())
+
+    def n_short(self) -> int:
+        """Return how many identities have a spelling too short to look for."""
+        return sum(
+            any(len(mark.encode()) < residue.SHORTEST for mark in of) for of in self._marks.values()
+        )
+
+
 def _judge(
-    context: Context, engine: sa.Engine, found: Erased, columns: Sequence[str], marks: set[str]
+    context: Context,
+    engine: sa.Engine,
+    found: Erased,
+    columns: Sequence[str],
+    spellings: Spellings,
 ) -> None:
     """Have the database free what it can, look at what is left, and say so."""
     reasons = []
-    with engine.connect() as connection:
-        known = relations.reflected(connection, found.place)
-        came = sum(
-            1 for each in _subjects(known, columns) for _ in _rows_of(context, connection, each)
-        )
-    if came:
-        reasons.append(f"{came} rows of these people have come since")
+    try:
+        with engine.connect() as connection:
+            known = relations.reflected(connection, found.place)
+            came = sum(
+                1 for each in _subjects(known, columns) for _ in _rows_of(context, connection, each)
+            )
+    except (SQLAlchemyError, SourceError) as error:  # the rows are gone: that is to be said
+        reasons.append(f"the rows could not be read again ({type(error).__name__})")
+    else:
+        if came:
+            reasons.append(f"{came} rows of these people have come since")
     if engine.dialect.name == "sqlite":
-        reasons += _left_in_file(Path(str(engine.url.database)), marks)
+        reasons += _left_in_file(Path(str(engine.url.database)), spellings)
     else:
         reasons.append(
             "the server keeps deleted rows in its files until it needs the place, and changes in "
@@ -286,31 +399,67 @@ def _judge(
     found.reason = "; ".join(reasons) or None
 
 
-def _left_in_file(path: Path, marks: set[str]) -> list[str]:
-    """Rewrite a file of SQLite without free pages; say what of the marks is still in its files."""
+def _left_in_file(path: Path, spellings: Spellings) -> list[str]:
+    """Rewrite a file of SQLite without free pages; say what of the people is still in its files."""
+    reasons = []
+    if n := spellings.n_short():
+        reasons.append(f"{n} of their identities are too short to be searched for")
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute("pragma secure_delete = on")
             connection.execute("vacuum")
-            connection.execute("pragma wal_checkpoint(truncate)")
-            n_free = connection.execute("pragma freelist_count").fetchone()[0]
+            if connection.execute("pragma wal_checkpoint(truncate)").fetchone()[0]:
+                reasons.append("another program reads the file")
+            if n := connection.execute("pragma freelist_count").fetchone()[0]:
+                reasons.append(f"{n} free pages are left in the file")
             form = connection.execute("pragma encoding").fetchone()[0]
+            virtual = connection.execute(_VIRTUAL).fetchall()
+            in_rows = residue.marks_among(_values(connection), spellings.marks("utf-8"))
     except sqlite3.Error as error:
-        return [f"the file could not be rewritten ({type(error).__name__}): another program has it"]
-    reasons = [] if not n_free else [f"{n_free} free pages are left in the file"]
-    spelled = [mark.encode(form) for mark in marks]
-    texts = [mark for mark in spelled if len(mark) >= residue.SHORTEST]
+        return [
+            *reasons,
+            f"the file could not be rewritten and read ({type(error).__name__}): another program "
+            "may have it",
+        ]
+    if virtual:
+        names = ", ".join(sorted(repr(name) for (name,) in virtual))
+        reasons.append(f"an index such as that of {names} may keep words of them")
+    if n := spellings.count(in_rows, "utf-8"):
+        reasons.append(f"{n} of their identities are still in {path.name}, in other rows")
     for each in [path, *(path.with_name(path.name + end) for end in ("-wal", "-journal"))]:
-        if each.exists() and (n := len(residue.marks_in(each, texts))):
-            reasons.append(f"{n} of their identities are still in {each.name}, in other rows")
+        if not each.exists():
+            continue
+        left = residue.marks_in(each, spellings.marks(form))
+        if (n := spellings.count(left, form)) and not (in_rows and each == path):
+            reasons.append(f"{n} of their identities are still in {each.name}")
     return reasons
+
+
+_VIRTUAL = "select name from sqlite_master where type = 'table' and sql like 'create virtual%'"
+_STORED = "select name from sqlite_master where type = 'table' and sql not like 'create virtual%'"
+
+
+def _values(connection: sqlite3.Connection) -> Iterator[bytes]:
+    """Return the values of all rows as bytes: in the file, a long one lies in several places."""
+    connection.text_factory = bytes
+    for (name,) in connection.execute(_STORED).fetchall():
+        quoted = name.decode().replace('"', '""')
+        rows = connection.execute(f'select * from "{quoted}"')
+        while some := rows.fetchmany(1_000):
+            yield b"\0".join(
+                value if isinstance(value, bytes) else str(value).encode()
+                for row in some
+                for value in row
+            )
+        yield b"\0"
 
 
 def _write_down(context: Context, found: Erased) -> None:
     """Append an entry to the log: what was changed, where, and what could be proved."""
     body = {
         "place": found.place, "people": found.n_people, "changed": found.changed,
-        "detached": found.detached, "verdict": found.verdict, "reason": found.reason,
+        "detached": found.detached, "triggers": found.triggers,
+        "verdict": found.verdict, "reason": found.reason,
     }  # fmt: skip
     with context.ledger.transaction() as connection:
         log.append(context, connection, "target-erased", "target", body, context.now())

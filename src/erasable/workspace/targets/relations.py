@@ -6,13 +6,17 @@ anything is changed. A row is left behind that refers to nothing, or there is an
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.exc import SAWarning
 
 from erasable.core.errors import SourceError
+from erasable.workspace.data import databases
 
 Key = tuple[Any, ...]
 """The primary key of a row."""
@@ -46,48 +50,152 @@ class RowPlan:
 
 
 def reflected(connection: sa.Connection, place: str) -> sa.MetaData:
-    """Read the tables with their keys: those of the default schema, and all of PostgreSQL's."""
-    found = sa.MetaData()
-    found.reflect(connection)
+    """Read the tables with their keys: those of the default schema, and all of PostgreSQL's.
+
+    Partitions are left out: their rows are those of the whole table.
+    """
+    found, parts = sa.MetaData(), set[tuple[str | None, str]]()
+    schemas: list[str | None] = [None]
+    is_sqlite = connection.dialect.name == "sqlite"
     if connection.dialect.name == "postgresql":  # whose foreign keys may come from other schemas
         known = sa.inspect(connection)
-        for schema in known.get_schema_names():
-            if schema not in (known.default_schema_name, "information_schema"):
-                found.reflect(connection, schema=schema)
+        own = known.default_schema_name
+        schemas += [s for s in known.get_schema_names() if s not in (own, "information_schema")]
+        for schema, name in connection.exec_driver_sql(_PARTITIONS):
+            parts.add((None if schema == own else schema, name))
+    if is_sqlite:
+        sa.event.listen(found, "column_reflect", _as_stored)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SAWarning)  # of types and indexes that do not matter here
+        for schema in schemas:
+            found.reflect(
+                connection, schema=schema, resolve_fks=not is_sqlite,
+                only=partial(_is_whole, parts, schema),
+            )  # fmt: skip
+    for schema, name in parts:
+        if (table := found.tables.get(name if schema is None else f"{schema}.{name}")) is not None:
+            found.remove(table)  # a foreign key had it read
     if not found.tables:
         raise SourceError(f"the database at {place!r} has no table; expected one or more")
     return found
 
 
+_PARTITIONS = (
+    "select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+    "where c.relispartition"
+)
+
+
+def _is_whole(
+    parts: Collection[tuple[str | None, str]], schema: str | None, name: str, _: sa.MetaData
+) -> bool:
+    return (schema, name) not in parts
+
+
+def _as_stored(_: Any, __: sa.Table, column: Any) -> None:
+    """Read values as they are stored: SQLite may have any in a column, whatever its type."""
+    if not isinstance(column["type"], sa.String):
+        column["type"] = sa.types.NullType()
+
+
 def links_of(connection: sa.Connection, tables: Iterable[sa.Table]) -> list[Link]:
     """Return the foreign keys between tables, in an order that does not vary."""
-    found = []
+    own = list(tables)
+    of = _links_of_sqlite if connection.dialect.name == "sqlite" else _links_of_schema
+    found = of(connection, own)
+    return sorted(
+        found,
+        key=lambda link: (link.child.key, [each.name for each in link.columns], link.parent.key),
+    )
+
+
+def _links_of_schema(_: sa.Connection, tables: Collection[sa.Table]) -> Iterator[Link]:
     for table in tables:
-        said = _on_delete_of_sqlite(connection, table)
         for constraint in table.foreign_key_constraints:
-            columns = tuple(each.parent for each in constraint.elements)
-            on_delete = said.get(frozenset(each.name for each in columns), constraint.ondelete)
-            found.append(
-                Link(
-                    table, constraint.referred_table, columns,
+            if constraint.referred_table in tables:
+                yield Link(
+                    table, constraint.referred_table,
+                    tuple(each.parent for each in constraint.elements),
                     tuple(each.column for each in constraint.elements),
-                    (on_delete or "").upper() or None,
-                )
+                    (constraint.ondelete or "").upper() or None,
+                )  # fmt: skip
+
+
+def _links_of_sqlite(connection: sa.Connection, tables: Collection[sa.Table]) -> Iterator[Link]:
+    """Read the foreign keys of SQLite, which names tables and columns in any case.
+
+    SQLAlchemy takes another case for another table, and misses the action beside a column.
+    """
+    by_name = {_folded(table.name): table for table in tables}
+    for table in tables:
+        name = connection.dialect.identifier_preparer.quote_identifier(table.name)
+        rows: dict[int, list[Any]] = {}
+        for each in connection.exec_driver_sql(f"pragma foreign_key_list({name})").mappings():
+            rows.setdefault(each["id"], []).append(each)
+        for parts in rows.values():
+            parent = by_name.get(_folded(parts[0]["table"]))
+            if parent is None:  # nothing can be deleted there
+                continue
+            columns, referred = _by_name(table), _by_name(parent)
+            key = tuple(parent.primary_key.columns)
+            yield Link(
+                table, parent,
+                tuple(columns[_folded(each["from"])] for each in parts),
+                tuple(referred[_folded(each["to"])] for each in parts if each["to"]) or key,
+                parts[0]["on_delete"].upper(),
             )  # fmt: skip
-    return sorted(found, key=lambda link: (link.child.key, [each.name for each in link.columns]))
 
 
-def _on_delete_of_sqlite(
-    connection: sa.Connection, table: sa.Table
-) -> dict[frozenset[str], str | None]:
-    """Return what foreign keys of SQLite say, which SQLAlchemy does not read beside a column."""
-    if connection.dialect.name != "sqlite":
-        return {}
-    name = connection.dialect.identifier_preparer.quote(table.name)
-    keys: dict[int, tuple[set[str], str]] = {}
-    for each in connection.exec_driver_sql(f"pragma foreign_key_list({name})").mappings():
-        keys.setdefault(each["id"], (set(), each["on_delete"]))[0].add(each["from"])
-    return {frozenset(columns): on_delete for columns, on_delete in keys.values()}
+def _folded(name: str) -> str:
+    return name.lower() if name.isascii() else name
+
+
+def _by_name(table: sa.Table) -> dict[str, sa.Column[Any]]:
+    return {_folded(column.name): column for column in table.columns}
+
+
+def reached(links: Sequence[Link], tables: Iterable[sa.Table]) -> set[sa.Table]:
+    """Return tables whose rows may leave or change with rows of some."""
+    found = set(tables)
+    while more := {link.child for link in links if link.parent in found} - found:
+        found |= more
+    return found
+
+
+def refuse_hidden(connection: sa.Connection, tables: Collection[sa.Table]) -> None:
+    """Raise SourceError if this user sees only some of the rows of a table."""
+    own = sa.inspect(connection).default_schema_name
+    hidden = databases.with_hidden_rows(connection)
+    for table in sorted(tables, key=lambda each: each.key):
+        if (table.schema or own, table.name) in hidden:
+            raise SourceError(
+                f"row-level security may hide rows of table {table.key!r} from this user; expected "
+                "one who sees all rows, such as the table's owner"
+            )
+
+
+def triggers_of(connection: sa.Connection, tables: Collection[sa.Table]) -> list[str]:
+    """Return the triggers of tables, which may change rows that no foreign key tells."""
+    name = connection.dialect.name
+    if name not in _TRIGGERS:
+        return []
+    own = sa.inspect(connection).default_schema_name if name == "postgresql" else None
+    named = {(table.schema or own, _folded(table.name)): table.key for table in tables}
+    return sorted(
+        f"{named[schema, _folded(table)]}.{trigger}"
+        for schema, table, trigger in connection.exec_driver_sql(_TRIGGERS[name])
+        if (schema, _folded(table)) in named
+    )
+
+
+_TRIGGERS = {
+    "sqlite": "select null, tbl_name, name from sqlite_master where type = 'trigger'",
+    "postgresql": (  # those that a deletion or an update fires
+        "select n.nspname, c.relname, t.tgname from pg_trigger t join pg_class c on "
+        "c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace "
+        "where not t.tgisinternal and t.tgenabled != 'D' and (t.tgtype & 24) != 0"
+    ),
+}
 
 
 def key_of(table: sa.Table) -> tuple[sa.Column[Any], ...]:
@@ -98,12 +206,17 @@ def key_of(table: sa.Table) -> tuple[sa.Column[Any], ...]:
             f"table {table.name!r} has no primary key; expected one, by which its rows can be told "
             "apart; add one, or name tables that have"
         )
+    if any(isinstance(column.type, sa.ARRAY | sa.JSON) for column in found):
+        raise SourceError(
+            f"table {table.name!r} has lists or JSON in its primary key; expected texts, numbers, "
+            "dates or the like; delete its rows by hand"
+        )
     return found
 
 
 def plan_rows(
     connection: sa.Connection,
-    tables: Iterable[sa.Table],
+    links: Sequence[Link],
     chosen: dict[sa.Table, set[Key]],
     cascade: Collection[str],
 ) -> RowPlan:
@@ -113,7 +226,6 @@ def plan_rows(
     of tables in `cascade` leave where it says nothing. Raise SourceError if a row would be left
     that refers to one that is gone.
     """
-    links = links_of(connection, tables)
     leaving = {table: set(keys) for table, keys in chosen.items()}
     waiting = {table: set(keys) for table, keys in chosen.items() if keys}
     detached: dict[Link, set[Key]] = {}
@@ -194,30 +306,28 @@ def _change(connection: sa.Connection, table: sa.Table, keys: Sequence[Key], cha
 
 
 def _referring(connection: sa.Connection, link: Link, keys: set[Key]) -> set[Key]:
-    """Return the rows of the child that refer to some rows of the parent, and lock them."""
-    of_parent = key_of(link.parent)
+    """Return the rows of the child that refer to some rows of the parent, and lock them.
+
+    The database compares the columns itself, as it does for the foreign key.
+    """
+    parent = link.parent.alias()
+    pairs = zip(link.referred, link.columns, strict=True)
+    refers = sa.and_(*(parent.columns[of.key] == column for of, column in pairs))
+    of_parent = [parent.columns[column.key] for column in key_of(link.parent)]
     found: set[Key] = set()
-    if link.referred == of_parent:
-        values = _ordered(keys)
-    else:
-        rows = locked(connection, link.parent, keys, *link.referred)
-        values = _ordered({tuple(row)[len(of_parent) :] for row in rows})
-    for some in _parts(values):
-        if not _any(connection, link, some):
+    for some in _parts(_ordered(keys)):
+        among = sa.and_(refers, _among(of_parent, some))
+        any_ = sa.select(sa.literal(1)).select_from(link.child, parent).where(among).limit(1)
+        if connection.execute(any_).first() is None:  # also of a table without a key
             continue
         own = key_of(link.child)
-        chosen = sa.select(*own).where(_among(link.columns, some)).order_by(*own)
-        found |= {tuple(row) for row in connection.execute(chosen.with_for_update())}
+        chosen = sa.select(*own).select_from(link.child, parent).where(among).order_by(*own)
+        locked = chosen.with_for_update(of=link.child)
+        found |= {tuple(row) for row in connection.execute(locked)}
     return found
 
 
-def _any(connection: sa.Connection, link: Link, values: Sequence[Key]) -> bool:
-    """Tell whether any row refers to some values, also of a table without a key."""
-    chosen = sa.select(sa.literal(1)).select_from(link.child).where(_among(link.columns, values))
-    return connection.execute(chosen.limit(1)).first() is not None
-
-
-def _among(columns: Sequence[sa.Column[Any]], keys: Sequence[Key]) -> sa.ColumnElement[bool]:
+def _among(columns: Sequence[sa.ColumnElement[Any]], keys: Sequence[Key]) -> sa.ColumnElement[bool]:
     if len(columns) == 1:
         return columns[0].in_([key[0] for key in keys])
     return sa.tuple_(*columns).in_(keys)

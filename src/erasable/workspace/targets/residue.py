@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,34 +15,44 @@ _AT_ONCE = 1 << 22  # bytes that are looked through at a time
 
 
 def marks_in(path: Path, marks: Collection[bytes]) -> set[bytes]:
-    """Return which marks, of `SHORTEST` bytes or more, a file holds.
+    """Return which marks, of `SHORTEST` bytes or more, a file holds, in any case of letters a to z.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "data")
-    ...     _ = path.write_bytes(b"one: ann@x.org, two")
+    ...     _ = path.write_bytes(b"one: Ann@x.org, two")
     ...     marks_in(path, [b"ann@x.org", b"bob@x.org"])
     {b'ann@x.org'}
     """
-    if any(len(mark) < SHORTEST for mark in marks):
-        raise ValueError(f"a mark is shorter than {SHORTEST} bytes")
+    _refuse_short(marks)
+    with path.open("rb") as file:
+        return marks_among(iter(partial(file.read, _AT_ONCE), b""), marks)
+
+
+def marks_among(parts: Iterable[bytes], marks: Collection[bytes]) -> set[bytes]:
+    """Return which marks there are in parts of a text, also across the borders of parts."""
+    _refuse_short(marks)
     if not marks:
         return set()
     by_start: dict[int, list[bytes]] = {}
-    for mark in marks:
+    for mark in {mark.lower() for mark in marks}:
         by_start.setdefault(int.from_bytes(mark[:SHORTEST], "little"), []).append(mark)
     starts = np.array(sorted(by_start), dtype=np.uint64)
     overlap = max(map(len, marks)) - 1
     found: set[bytes] = set()
     kept = b""
-    with path.open("rb") as file:
-        while part := file.read(_AT_ONCE):
-            block = kept + part
-            for at in _places_of(block, starts):
-                start = int.from_bytes(block[at : at + SHORTEST], "little")
-                found.update(mark for mark in by_start[start] if block.startswith(mark, at))
-            kept = block[-overlap:]
-    return found
+    for part in parts:
+        block = kept + part.lower()
+        for at in _places_of(block, starts):
+            start = int.from_bytes(block[at : at + SHORTEST], "little")
+            found.update(mark for mark in by_start[start] if block.startswith(mark, at))
+        kept = block[-overlap:]
+    return {mark for mark in marks if mark.lower() in found}
+
+
+def _refuse_short(marks: Collection[bytes]) -> None:
+    if any(len(mark) < SHORTEST for mark in marks):
+        raise ValueError(f"a mark is shorter than {SHORTEST} bytes")
 
 
 def _places_of(block: bytes, starts: np.ndarray) -> list[int]:

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, select
 
 from erasable.core.errors import InvalidIdsError, SourceError
 from erasable.workspace.context import Context
+from erasable.workspace.data import databases, files
 from erasable.workspace.data.catalogue import all_datasets
 from erasable.workspace.data.sources import EmptySourceError, Source
 from erasable.workspace.identity import subjects, suppression
@@ -87,6 +88,11 @@ def scan(
                 if not isinstance(error, EmptySourceError):
                     warnings.append(f"not scanned: {error}")
             advance()
+    if "://" in place and not files.is_store(place):
+        warnings += [
+            f"row-level security may hide rows of {name!r} from this user; people may be in them"
+            for name in databases.hidden_rows(place)
+        ]
     if missing and not warnings:
         raise SourceError(
             f"{place!r} has no column {', '.join(map(repr, sorted(missing)))}; expected one of its "
