@@ -75,6 +75,7 @@ OF_A_TERMINAL = {
     "yes", "dry_run",  # whether anything is done
     "decimal", "delimiter", "encoding",  # how another file is written, where no method reads it
     "allow_other_version", "no_suppressions", "to", "lift", "recipe", "check",
+    "sweep",  # a method of the plan
 }  # fmt: skip
 
 OF_PYTHON = {
