@@ -86,11 +86,11 @@ def stream_cells(options: argparse.Namespace, names: list[str]) -> Iterator[Cell
     """Measure the stream of deletions: one cell for each data set and model."""
     for source in options.data:
         data = data_sets.load(source)
-        most = len(data.X) - data.k
+        most = stream.most_deletions(data)
         if options.deletions > most:
             raise SystemExit(
-                f"{source}: {options.deletions} deletions; {len(data.X)} records in {data.k} "
-                f"clusters allow at most {most}"
+                f"{source}: {options.deletions} deletions one by one; {len(data.X)} records in "
+                f"{data.k} clusters allow at most {most}, and as many at once"
             )
         contenders.warm_up(names, data.X, data.k)
         refits = options.refits or SOURCES[source].refits

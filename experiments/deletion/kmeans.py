@@ -47,7 +47,7 @@ def cells(part: str, source: str, models: Any, **options: Any) -> dict[str, Any]
         if done.returncode:
             said = done.stderr.strip()
             error = RuntimeError(f"{BENCHMARK.name}: {said.rpartition(chr(10))[2]}")
-            error.add_note(said)
+            error.add_note(f"{BENCHMARK.name} said:\n{said}")
             raise error
         return {
             path.stem: json.loads(path.read_text(encoding="utf-8"))

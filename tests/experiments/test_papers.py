@@ -452,6 +452,30 @@ def test_an_experiment_takes_all_that_is_plugged_in(
     assert set(lines["data"]) == {"texts_of_tests:messages"}
 
 
+RECORDS = """
+import numpy as np
+
+def records():
+    labels = np.repeat([0, 1], 40)
+    return np.random.default_rng(0).normal(labels[:, None], 0.1, (80, 2)), labels
+"""
+
+
+def test_a_clustering_and_records_of_the_users_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "records_of_tests.py").write_text(RECORDS, encoding="utf-8")
+    words = ["--quick", "--out", str(tmp_path), "--data", "records_of_tests:records"]
+    words += ["--estimators", "sklearn.cluster:KMeans", "--budgets"]
+    assert ran("k-means", [*words, "30"], monkeypatch) == 1
+    assert "80 records in 2 clusters allow at most 29, and as many" in capsys.readouterr().err
+    assert ran("k-means", [*words, "29"], monkeypatch) == 0
+    found = json.loads((tmp_path / "k-means.json").read_text(encoding="utf-8"))
+    ((model, *_, exact),) = found["notes"]["stream-records-KMeans"]["rows"]
+    assert (model, exact) == ("KMeans", "yes")
+
+
 def test_all_experiments_are_there_and_none_is_missed() -> None:
     there = papers.experiments()
     calling = {
