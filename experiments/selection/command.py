@@ -85,14 +85,14 @@ def run(
     """
     if not isinstance(parts, Mapping):
         parts = {"all": parts}
-    by_part = takes if isinstance(takes, Mapping) else dict.fromkeys(parts, takes)
+    by_part = {part: takes.get(part, ()) if isinstance(takes, Mapping) else takes for part in parts}
     parser, options = _options(name, description, by_part)
     given = {key: value for key in OPTIONS if (value := getattr(options, key)) is not None}
     if options.store and (options.quick or given):
         parser.error("--store is for what the paper's settings give, neither --quick nor others")
     if options.store and paper.RESULTS is None:
         parser.error("--store has no use here: stored results are those of the benchmark")
-    chosen = _chosen(parser, options.parts, {part: by_part.get(part, ()) for part in parts}, given)
+    chosen = _chosen(parser, options.parts, by_part, given)
     values, texts = _values(parser, given)
     folder = options.out or FOLDER / ("quick" if options.quick else "full")
     jobs = [(part, *each) for part in chosen for each in _each(values, texts)]
