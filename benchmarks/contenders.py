@@ -13,6 +13,7 @@ import sklearn.pipeline
 import sklearn.preprocessing
 
 import erasable.cluster
+from erasable.core.estimator import Erasable
 
 ITERATIONS = 10
 UNTIL_CONVERGENCE = 10_000
@@ -30,7 +31,7 @@ OTHERS: dict[str, tuple[str, Callable[..., Any]]] = {}
 def chosen(text: str) -> str:
     """Return the name of a model; ``module:name`` makes it, given k, max_iter and random_state.
 
-    It has `fit`, `delete`, `digest`, `cluster_centers_` and `labels_`, as estimators of erasable.
+    It has `fit`, `cluster_centers_` and `labels_`; without `delete` it is fitted again.
     """
     name, make = plugged.load(text, TITLES)
     if make is not None:
@@ -57,7 +58,8 @@ def make(name: str, k: int, seed: int, **params: Any) -> Any:
     if name == "pipeline":
         return _pipeline(k, seed, **params)
     factory = OTHERS[name][1] if name in OTHERS else getattr(erasable.cluster, TITLES[name])
-    return factory(k, max_iter=ITERATIONS, random_state=seed, **params)
+    made = factory(k, max_iter=ITERATIONS, random_state=seed, **params)
+    return made if isinstance(made, Erasable) else plugged.Clustering(made)
 
 
 def make_peer(kind: str, k: int, seed: int, max_iter: int = ITERATIONS) -> Any:
@@ -101,9 +103,10 @@ def warm_up(names: Iterable[str], X: np.ndarray, k: int) -> None:
     few = X[np.random.default_rng(0).choice(len(X), min(len(X), 1_000), replace=False)]
     for name in names:
         model = make(name, k, 0).fit(few)
-        for record in range(30):
+        most = min(100, len(few) - k)
+        for record in range(most // 3):
             model.delete([record], digest=False)
-        model.delete(np.arange(30, 100))
+        model.delete(np.arange(most // 3, most))
     for kind in {peer_of(name) for name in names}:
         make_peer(kind, k, 0).fit(few)
     # Hundreds of thousands of objects of the compiler, which no collection needs to look at.

@@ -86,6 +86,12 @@ def stream_cells(options: argparse.Namespace, names: list[str]) -> Iterator[Cell
     """Measure the stream of deletions: one cell for each data set and model."""
     for source in options.data:
         data = data_sets.load(source)
+        most = stream.most_deletions(data)
+        if options.deletions > most:
+            raise SystemExit(
+                f"{source}: {options.deletions} deletions one by one; {len(data.X)} records in "
+                f"{data.k} clusters allow at most {most}, and as many at once"
+            )
         contenders.warm_up(names, data.X, data.k)
         refits = options.refits or SOURCES[source].refits
         if options.full:

@@ -7,7 +7,10 @@ import importlib
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 
 def load(text: str, names: Iterable[str] = ()) -> tuple[str, Any]:
@@ -30,3 +33,49 @@ def load(text: str, names: Iterable[str] = ()) -> tuple[str, Any]:
         ) from None
     finally:
         sys.path.pop(0)
+
+
+class Clustering:
+    """A clustering of the user's, called as the estimators of erasable are.
+
+    Without `delete`, which is given rows of the fitted array, it is fitted again on what is left;
+    without `digest` it is known by the bytes of its centroids.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, X: np.ndarray, ids: np.ndarray | None = None) -> Clustering:
+        """Fit the model; ids are of no use to it."""
+        self._X, self._there = X, np.ones(len(X), bool)
+        self.model.fit(X)
+        return self
+
+    def delete(self, records: Any, digest: bool = True) -> SimpleNamespace:
+        """Delete rows."""
+        rows = np.atleast_1d(records)
+        self._there[rows] = False
+        again = not hasattr(self.model, "delete")
+        if again:
+            self.model.fit(self._X[self._there])
+        else:
+            self.model.delete(rows.tolist())
+        touched = int(self._there.sum()) if again else len(rows)
+        action = "refit" if again else "updated"
+        return SimpleNamespace(action=action, rows_touched=touched, counts={})
+
+    def digest(self) -> str:
+        """Return the model's digest, or its centroids."""
+        if hasattr(self.model, "digest"):
+            return str(self.model.digest())
+        return np.asarray(self.model.cluster_centers_).tobytes().hex()
+
+    @property
+    def cluster_centers_(self) -> Any:
+        """Centroids."""
+        return self.model.cluster_centers_
+
+    @property
+    def labels_(self) -> Any:
+        """The cluster of every record that is left."""
+        return self.model.labels_

@@ -203,6 +203,11 @@ def replicate(
     return results
 
 
+def most_deletions(data: DataSet) -> int:
+    """Return how many deletions a stream may have: as many follow at once, and `DIGESTS`."""
+    return max(0, (len(data.X) - data.k - DIGESTS) // 2)
+
+
 def _afterwards(
     stream: Stream, data: DataSet, singles: np.ndarray, rest: np.ndarray
 ) -> dict[str, Any]:

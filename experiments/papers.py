@@ -4,6 +4,7 @@
     python experiments/papers.py --full nn-h sms    two of them, as the papers have them
     python experiments/papers.py --list             what there is
     python experiments/papers.py sms --scores mine:score --seeds 3
+    python experiments/papers.py sms --help         what options it takes
 
 Results go to ``build/papers/quick`` or ``full``: `index.md`, a page with tables and plots, and
 `results.parquet`, a row for each number that was measured; and both, and a JSON file, for each
@@ -26,6 +27,7 @@ import pandas as pd
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parent / "build" / "papers"
 STATES = {0: "measured", 2: "not measured: see what it said"}
+INTERRUPTED = 130
 
 
 def experiments() -> dict[str, Path]:
@@ -66,7 +68,7 @@ def write(folder: Path, states: dict[str, str]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run experiments; 2 if one has no data or no use for an option, 1 if one fails."""
+    """Run experiments; 2 if one lacks data or has no use for an option, 1 if one fails."""
     there = experiments()
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -77,8 +79,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="list the experiments")
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"in place of {FOLDER.name}")
     given = sys.argv[1:] if arguments is None else arguments
-    own = ("--full", "--list", "--out", "--help")
-    strange = (at for at, word in enumerate(given) if word[:2] == "--" and word not in own)
+    own = ("--full", "--list", "--out")
+    if not given or given[0] in ("-h", "--help"):
+        own = (*own, "--help")
+    strange = (
+        at
+        for at, word in enumerate(given)
+        if (word == "-h" and at) or (word[:2] == "--" and word.partition("=")[0] not in own)
+    )
     end = next(strange, len(given))
     options, words = parser.parse_args(given[:end]), given[end:]
     if options.list:
@@ -87,6 +95,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if unknown := [name for name in options.names if name not in there]:
         parser.error(f"there is no {', '.join(unknown)}; expected some of {', '.join(there)}")
+    if {"-h", "--help"} & set(words):
+        return max(run(name, there[name], ["--help"])[0] for name in options.names or [*there][:1])
     size = "full" if options.full else "quick"
     folder = options.out or FOLDER / size
     words = [f"--{size}", "--out", str(folder), *words]
@@ -94,14 +104,21 @@ def main(arguments: list[str] | None = None) -> int:
     names = options.names or list(there)
     for at, name in enumerate(names, 1):
         print(f"== {at} of {len(names)}: {name}, {about(there[name])}", flush=True)
-        status, took = run(name, there[name], words)
+        try:
+            status, took = run(name, there[name], words)
+        except KeyboardInterrupt:
+            status, took = INTERRUPTED, 0.0
+        if status == INTERRUPTED:
+            states[name] = "interrupted: give the same command again"
+            statuses.append(INTERRUPTED)
+            break
         print(f"== {name} took {took:.0f} s", flush=True)
         statuses.append(status if status in STATES else 1)
         states[name] = STATES.get(status, f"failed with {status}")
     write(folder, states)
     for name, state in states.items():
         print(f"{name}: {state}")
-    return 1 if 1 in statuses else max(statuses)
+    return 1 if 1 in statuses and INTERRUPTED not in statuses else max(statuses)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,10 @@ def cells(part: str, source: str, models: Any, **options: Any) -> dict[str, Any]
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode:
-            raise RuntimeError(f"{BENCHMARK.name} failed: {done.stderr.strip()[-2000:]}")
+            said = done.stderr.strip()
+            error = RuntimeError(f"{BENCHMARK.name}: {said.rpartition(chr(10))[2]}")
+            error.add_note(f"{BENCHMARK.name} said:\n{said}")
+            raise error
         return {
             path.stem: json.loads(path.read_text(encoding="utf-8"))
             for path in sorted(Path(folder).glob("*.json"))
@@ -69,7 +72,7 @@ def stream(
     given = source if data is None else text_of(data)
     models = OURS if estimator is None else [text_of(estimator)]
     replicates, deletions, refits = (1, 200, 3) if quick else (5, 1_000, 100)
-    deletions = int(budgets[0]) if budgets else deletions
+    deletions = command.counts(budgets, ())[0] if budgets else deletions
     found = cells("stream", given, models, replicates=seeds or replicates, deletions=deletions,
                   refits=refits)  # fmt: skip
     rows, lines, paper_rows = [], [], []
@@ -130,7 +133,7 @@ def there(what: str, source: str, model: str, data: Any) -> str:
 def sweep(part: str, quick: bool, budgets: Any = None) -> dict[str, Any]:
     """Change the parameters of both algorithms: loss (3 and 4), or time of a deletion (5 and 6)."""
     sources = list(FILES) if part == "loss" and not quick else ["covertype"]
-    deletions = int(budgets[0]) if budgets else 20 if quick else 1_000
+    deletions = command.counts(budgets, ())[0] if budgets else 20 if quick else 1_000
     key, axis = {"loss": ("ratios", "loss ratio"), "runtime": ("amortised", "seconds")}[part]
     first = {"loss": 3, "runtime": 5}[part]
     drawn: dict[str, dict[str, Any]] = {"epsilon": {}, "width": {}}

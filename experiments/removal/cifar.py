@@ -299,7 +299,9 @@ def measure(
     plan = QUICK if quick else FULL if options.full else REDUCED
     plan = dataclasses.replace(plan, seeds=seeds or plan.seeds)
     if budgets:
-        plan = dataclasses.replace(plan, tiers=((("Retrain",), TWO, (*budgets, 1.0)),))
+        plan = dataclasses.replace(
+            plan, tiers=((("Retrain",), TWO, (*command.shares(budgets), 1.0)),)
+        )
     data_sets.path(plan.size.file)  # workers would miss it later
     store = Store(images.STORE / f"cifar-{plan.name}.jsonl", plan.size, methods(plan.size))
     train(plan, store, options.device, options.minutes, options.workers)

@@ -60,6 +60,28 @@ def sms() -> tuple[Any, Any]:
     return frame[1].to_numpy(), (frame[0] == "spam").to_numpy()
 
 
+def own(found: Any, *names: str) -> Any:
+    """Return texts and flags, by names of what they say; anything else is refused."""
+    if not isinstance(found, tuple) or len(found) != 1 + len(names):
+        size = f" of {len(found)}" if isinstance(found, tuple) else ""
+        raise ValueError(
+            f"--data returned a {type(found).__name__}{size}; expected a tuple of texts, and "
+            f"whether they are {' and '.join(names)}"
+        )
+    return found[0], *(flags(each, name) for each, name in zip(found[1:], names, strict=True))
+
+
+def flags(values: Any, what: str) -> Any:
+    """Return booleans; numbers are taken for them if they are 0 and 1, and both must be there."""
+    given = np.asarray(values)
+    if given.dtype.kind not in "biuf" or set(np.unique(given).tolist()) != {0, 1}:
+        raise ValueError(
+            f"{what}: {given.dtype} with values such as {given[:3].tolist()}; expected a boolean "
+            "for each text, with some of both"
+        )
+    return given.astype(bool)
+
+
 def jigsaw(reading: str) -> tuple[Any, Any, Any]:
     """Read natural comments of 5 to 200 words; which are toxic, and which are profane."""
     frame = pd.read_csv(data_sets.path("jigsaw_toxic/jigsaw_subset.csv.gz"))
@@ -123,7 +145,7 @@ def _named(values: tuple[float, ...]) -> dict[str, float]:
 def shares_of(quick: bool, budgets: Any = None, shares: Any = SHARES) -> Any:
     """Return shares to delete: those given, with none and all; else fewer for a trial."""
     if budgets:
-        return np.unique([0.0, *budgets, 1.0])
+        return np.unique([0.0, *shared.command.shares(budgets), 1.0])
     return FEWER if quick else shares
 
 

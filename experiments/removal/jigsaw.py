@@ -77,7 +77,8 @@ VARIANTS = {
 
 def split(setup: Setup, seed: int, read: Any = None) -> tuple[Any, Any, Any, Any, Any]:
     """Return texts, who is toxic and who profane, and places to train and to validate on."""
-    texts, toxic, profane = read() if read else domains.jigsaw(setup.reading)
+    found = read() if read else domains.jigsaw(setup.reading)
+    texts, toxic, profane = domains.own(found, "toxic", "of the unwanted domain")
     train, test = train_test_split(
         np.arange(len(toxic)), test_size=TEST, stratify=2 * profane + toxic, random_state=seed
     )

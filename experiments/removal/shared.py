@@ -63,7 +63,9 @@ def chosen(scores: dict[str, Any] | None, names: Any) -> list[str]:
     """Return the names of given scores, and random; by default other names."""
     if scores is None:
         return list(names)
-    OWN.update({name: score for name, score in scores.items() if score != name})
+    for name, score in scores.items():
+        if score is not name:
+            OWN[name] = score() if isinstance(score, type) else score
     return list(dict.fromkeys(["random", *scores]))
 
 
@@ -72,7 +74,11 @@ def ranked(name: str, forget: Any, retain: Any, seed: int) -> Ranked:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RemovalWarning)  # its trust is in the tables
         score = OWN.get(name, name)
-        removal = DomainRemoval(score, random_state=seed).fit(forget, retain)
+        try:
+            removal = DomainRemoval(score, random_state=seed).fit(forget, retain)
+        except Exception as error:
+            error.add_note(f"score {name}")
+            raise
     share = len(removal.selected_) / len(removal.order_)
     return Ranked(removal.order_, removal.trust_, share, removal.frontier_.alpha)
 

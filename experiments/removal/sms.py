@@ -35,7 +35,7 @@ QUICK = ("random", "cos-mu2", "lr-maha")
 
 def split(seed: int, read: Any = domains.sms) -> tuple[Any, Any]:
     """Return places of messages to train on and to test on."""
-    _, spam = read()
+    _, spam = domains.own(read(), "spam")
     return tuple(
         train_test_split(np.arange(len(spam)), test_size=TEST, stratify=spam, random_state=seed)
     )
@@ -90,7 +90,7 @@ def measure(read: Any, names: Any, estimator: Make | None, seeds: int, shares: A
     strong, weak : Runs
         Both of the estimator, if one is given.
     """
-    texts, spam = read()
+    texts, spam = domains.own(read(), "spam")
     penalties = [STRONG] if estimator else [STRONG, WEAK]
     runs = {penalty: Runs(shares) for penalty in penalties}
     for seed in range(seeds):

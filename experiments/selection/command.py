@@ -9,17 +9,20 @@ file, and a page.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import itertools
 import json
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import figures
+import numpy as np
 import page
 import report
 import tidy
@@ -48,6 +51,8 @@ OPTIONS = {
 a time, as `utility` and `estimator`.
 """
 ONE = ("data", "seeds")
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells have it."""
 NOTHING = "it takes none of such options"
 EACH = {"utilities": "utility", "estimators": "estimator"}
 
@@ -61,7 +66,7 @@ def run(
     takes: Sequence[str] | Mapping[str, Sequence[str]] = (),
     more: Mapping[str, Any] | None = None,
 ) -> int:
-    """Measure part by part, and store each; 2 if a file with data is missing.
+    """Measure part by part, and store each; 2 if data are missing, 1 if a part of the user's fails.
 
     Parameters
     ----------
@@ -80,14 +85,14 @@ def run(
     """
     if not isinstance(parts, Mapping):
         parts = {"all": parts}
-    by_part = takes if isinstance(takes, Mapping) else dict.fromkeys(parts, takes)
-    parser, options = _options(name, description, parts)
+    by_part = {part: takes.get(part, ()) if isinstance(takes, Mapping) else takes for part in parts}
+    parser, options = _options(name, description, by_part)
     given = {key: value for key in OPTIONS if (value := getattr(options, key)) is not None}
     if options.store and (options.quick or given):
         parser.error("--store is for what the paper's settings give, neither --quick nor others")
     if options.store and paper.RESULTS is None:
         parser.error("--store has no use here: stored results are those of the benchmark")
-    chosen = _chosen(parser, options.parts, {part: by_part.get(part, ()) for part in parts}, given)
+    chosen = _chosen(parser, options.parts, by_part, given)
     values, texts = _values(parser, given)
     folder = options.out or FOLDER / ("quick" if options.quick else "full")
     jobs = [(part, *each) for part in chosen for each in _each(values, texts)]
@@ -115,6 +120,14 @@ def run(
     except data_sets.MissingDataError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted; the same command goes on with the rest", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:  # anything may come from what was given
+        if not given:
+            raise
+        print(f"{name}: {failed(error, title, folder / 'parts', name)}", file=sys.stderr)
+        return 1
     written(name, description, done, folder, paper)
     return 0
 
@@ -127,7 +140,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _options(
-    name: str, description: str | None, parts: Mapping[str, Part]
+    name: str, description: str | None, parts: Mapping[str, Sequence[str]]
 ) -> tuple[_Parser, argparse.Namespace]:
     about = (description or "").partition("\n")[0]
     parser = _Parser(prog=name, description=about, allow_abbrev=False)
@@ -138,10 +151,50 @@ def _options(
     add("--parts", nargs="+", choices=parts, help="what to measure")
     add("--out", type=Path, metavar="DIR", help="where results go; by default in build/papers")
     add("--store", action="store_true", help="also over the stored results, and write the page")
+    taken = {option: [part for part in parts if option in parts[part]] for option in OPTIONS}
+    for part in parts:
+        if "folder" in parts[part] and part not in taken["data"]:
+            taken["data"].append(part)
     for option, text in OPTIONS.items():
-        kind = {"seeds": int, "budgets": float}.get(option, str)
-        add(f"--{option}", nargs=None if option in ONE else "+", type=kind, help=text)
+        kind = {"seeds": _count, "budgets": _budget}.get(option, str)
+        of = "" if len(taken[option]) == len(parts) else f" (of {', '.join(taken[option])})"
+        told = f"{text}{of}" if taken[option] else argparse.SUPPRESS
+        add(f"--{option}", nargs=None if option in ONE else "+", type=kind, help=told)
     return parser, parser.parse_args()
+
+
+def _count(text: str) -> int:
+    """Read how many seeds."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text}; expected a whole number of 1 or more")
+    return int(text)
+
+
+def _budget(text: str) -> float:
+    """Read a number of records, or a share of them."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < np.inf or (value > 1 and value % 1):
+        raise argparse.ArgumentTypeError(
+            f"{text}; expected a number of records of 1 or more, or a share up to 1"
+        )
+    return value
+
+
+def counts(budgets: Sequence[float] | None, default: Sequence[int]) -> tuple[int, ...]:
+    """Return numbers of records, ascending: those given, or others."""
+    if wrong := [each for each in budgets or () if each % 1]:
+        raise ValueError(f"--budgets: {wrong[0]:g}; expected whole numbers of records here")
+    return tuple(sorted({int(each) for each in budgets or default}))
+
+
+def shares(budgets: Sequence[float]) -> list[float]:
+    """Return shares of the records: those given."""
+    if wrong := [each for each in budgets if each > 1]:
+        raise ValueError(f"--budgets: {wrong[0]:g}; expected shares of the records here, up to 1")
+    return list(budgets)
 
 
 def _chosen(
@@ -154,8 +207,10 @@ def _chosen(
     parts = asked or list(takes)
     able = [part for part in parts if needed <= set(takes[part])]
     if not able or (asked and len(able) < len(asked)):
-        told = [f"{part} takes {', '.join(map(_told, takes[part]))}" for part in parts]
-        named = ", ".join(f"--{key}" for key in given)
+        told = [f"{part} takes {', '.join(map(_told, takes[part])) or 'none'}" for part in parts]
+        each_takes = [set(takes[part]) for part in parts]
+        useless = needed.difference(*each_takes) or needed
+        named = ", ".join(sorted(f"--{'data' if key == 'folder' else key}" for key in useless))
         parser.error(f"no use for {named}: {'; '.join(told) if any(takes.values()) else NOTHING}")
     return able
 
@@ -187,8 +242,28 @@ def _values(parser: _Parser, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
                 origin = importlib.util.find_spec(text.partition(":")[0]).origin
                 code[text] = data_sets.checksum(Path(origin))
         if loaded:
-            values[key] = made if key == "data" else loaded
+            values[key] = as_arrays(made, text) if key == "data" else loaded
     return values, texts | ({"code": code} if code else {})
+
+
+def as_arrays(read: Any, text: str) -> Any:
+    """Return a function that reads the data of the user's: lists become arrays, of one length."""
+
+    @functools.wraps(read)
+    def made() -> Any:
+        found = read()
+        if not isinstance(found, tuple):
+            return found
+        arrays = tuple(map(np.asarray, found))
+        sizes = [each.shape[:1] for each in arrays]
+        if len(set(sizes)) > 1 or () in sizes:
+            raise ValueError(
+                f"--data {text} returned arrays of shapes "
+                f"{', '.join(str(each.shape) for each in arrays)}; expected as many rows in each"
+            )
+        return arrays
+
+    return made
 
 
 def _each(values: Mapping[str, Any], texts: Mapping[str, Any]) -> list[tuple[Any, Any, Any]]:
@@ -221,6 +296,20 @@ def stored(path: Path, settings: Mapping[str, Any]) -> Result | None:
     return record if same else None
 
 
+def failed(error: Exception, title: str, folder: Path, name: str) -> str:
+    """Write the traceback of an error to a file; return a line on the error."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.error.txt"
+    path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    frames = traceback.extract_tb(error.__traceback__)
+    known = (str(ROOT), sys.prefix, sys.base_prefix, "<")
+    frame = ([each for each in frames if not each.filename.startswith(known)] or frames)[-1]
+    at = f"{Path(frame.filename).name}, line {frame.lineno}"
+    notes = [note for note in getattr(error, "__notes__", ()) if "\n" not in note]
+    text = "; ".join([" ".join(str(error).split()), *notes])
+    return f"{title} failed: {type(error).__name__}: {text} ({at}; the traceback is in {path})"
+
+
 def measure(
     path: Path,
     part: Part,
@@ -232,6 +321,12 @@ def measure(
     """Measure a part, and store it at once: a file is whole, or as it was."""
     began, spent = time.perf_counter(), _spent()
     found = part(quick, **values)
+    own = {key: given for key, given in settings.items() if key in (*OPTIONS, *EACH.values())}
+    if own:
+        found["settings"] = found.get("settings", {}) | {
+            key: " ".join(map(str, given)) if isinstance(given, list) else str(given)
+            for key, given in own.items()
+        }
     wall, spent = time.perf_counter() - began, _spent() - spent
     found.setdefault("seconds", {path.stem.partition(".")[2]: round(wall)})
     files = {file: data_sets.checksum(data_sets.path(file)) for file in data_sets.read}

@@ -87,6 +87,8 @@ class Case:
 
     def select(self, k: int, staying: Any = 1.0, objective: Any = None) -> Ints:
         """Choose k records; once for each way to."""
+        if k > len(self.y):
+            raise ValueError(f"{k} of {len(self.y)} records are to be chosen; expected fewer")
         key = (k, repr(staying), repr(objective))
         if key not in self.made:
             selector = SubsetSelector(
@@ -131,6 +133,12 @@ def case_of(
     estimator: Callable[[], Any] | None = None,
 ) -> Case:
     """Compare on data: by the nearest neighbour, or what makes a utility or an estimator."""
+    absent = [name for name in ("X", "y", "X_new", "y_new") if not hasattr(read, name)]
+    if absent:
+        raise ValueError(
+            f"--data returned {type(read).__name__} without {', '.join(absent)}; expected an "
+            "object with X, y, X_new and y_new"
+        )
     given = (read.X, read.y, read.X_new, read.y_new, metric[1])
 
     def measure(selected: Ints) -> Measure:

@@ -37,8 +37,10 @@ def friedman(n: int = N) -> tuple[Data, float]:
 def measure(quick: bool, utility: Any = None, budgets: Any = None) -> dict[str, Any]:
     """Run the experiment."""
     samples, simulations, counts = (50, 50, COUNTS[:3]) if quick else (SAMPLES, SIMULATIONS, COUNTS)
-    counts = tuple(map(int, budgets or counts))
+    counts = command.counts(budgets, counts)
     read, noise = friedman(300 if quick else N)
+    if max(counts) > len(read.y):
+        raise ValueError(f"{max(counts)} of {len(read.y)} records are to be chosen; expected fewer")
     command.say("hyperparameters")
     process = Process.fitted(read.X[:N_FITTED], read.y[:N_FITTED], noise=noise)
     K = process.kernel(read.X)

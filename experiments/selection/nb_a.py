@@ -110,7 +110,7 @@ def others(n_random: int) -> dict[str, Any]:
 def expected(quick: bool, budgets: Any = None) -> dict[str, Any]:
     """Compare expected utilities, and accuracy after departures."""
     simulations, by_deletions = (100, 20) if quick else (SIMULATIONS, BY_DELETIONS)
-    counts = tuple(map(int, budgets or (COUNTS[::3] if quick else COUNTS)))
+    counts = command.counts(budgets, COUNTS[::3] if quick else COUNTS)
     read = adult()
     case = case_of(read)
     anticipated = {f"EDADS {s:g}": s for s in (0.6, 0.4)}

@@ -112,7 +112,7 @@ def by_deletions(quick: bool, **own: Any) -> dict[str, Any]:
 def by_number(quick: bool, budgets: Any = None, **own: Any) -> dict[str, Any]:
     """Measure figures 4b, 12b and 13b."""
     case = images(quick, **own)
-    counts = tuple(map(int, budgets or (COUNTS[::4] if quick else COUNTS)))
+    counts = command.counts(budgets, COUNTS[::4] if quick else COUNTS)
     return {
         "figures": {
             "4": comparisons.by_number_chosen(

@@ -182,7 +182,7 @@ def curves(
     """Measure the other figures; own data have classes 0 and 1."""
     read = data() if data else heart(SEED)
     case = comparisons.case_of(read, UTILITY, METRIC, SEED, utility, estimator)
-    counts = tuple(map(int, budgets or (COUNTS[::3] if quick else COUNTS)))
+    counts = command.counts(budgets, COUNTS[::3] if quick else COUNTS)
     simulations, by_deletions = (100, 20) if quick else (SIMULATIONS, BY_DELETIONS)
     anticipated = {f"EDADS {s:g}": positives(s) for s in (0.6, 0.5)}
     simulated = {f"s+ = {s:g}": positives(s) for s in (1.0, 0.6, 0.5)}

@@ -68,7 +68,7 @@ def lazy(quick: bool) -> dict[str, Any]:
 def measure(quick: bool, utility: Any = None, budgets: Any = None) -> dict[str, Any]:
     """Compare the selections."""
     samples, simulations, counts = (20, 30, COUNTS[:3]) if quick else (SAMPLES, SIMULATIONS, COUNTS)
-    counts = tuple(map(int, budgets or counts))
+    counts = command.counts(budgets, counts)
     study = study_of(quick)
     read, process, K, staying = study.read, study.process, study.K, study.staying
     made = utility() if utility else VarianceReduction("precomputed", noise=process.noise)

@@ -19,6 +19,7 @@ from typing import Any
 
 import command
 import data_sets
+import domains
 import images
 import numpy as np
 import pandas as pd
@@ -27,6 +28,9 @@ import pytest
 import removal_page
 import shared
 import tidy
+from sklearn.cluster import KMeans
+
+from erasable.removal.scores import Norm
 
 FILE = "sms_spam/SMSSpamCollection.tsv.gz"
 DRAWN = {"gaussians": "frontiers", "mi-f": None, "nn-s": "points", "stability": "adversary"}
@@ -51,13 +55,17 @@ def put(folder: Path, file: str, content: bytes) -> None:
 def made(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """An experiment in two parts; `measured` lists what they were given."""
     put(folder, FILE, b"one")
-    own = SimpleNamespace(measured=[], stops=False, out=tmp_path / "out", folder=folder)
+    own = SimpleNamespace(
+        measured=[], stops=False, reads=False, out=tmp_path / "out", folder=folder
+    )
 
     def part(name: str, quick: bool, **options: Any) -> dict[str, Any]:
         if name == "two" and own.stops:
             raise KeyboardInterrupt
         data_sets.path(FILE)
         own.measured.append((name, options))
+        if own.reads and "data" in options:
+            own.found = options["data"]()
         rows = [["a", "**1.5** ± 0.25", "-"], ["b", "2,000", "3 (`x`)"]]
         figure = {"kind": "lines", "title": "Drawn", "x": "budget", "y": "recall", "panels": [
             {"title": "", "lines": [shared.line("a", [0, 1], [[1.0, 2.0], [3.0, 4.0]])]}
@@ -86,8 +94,7 @@ def names(made: Any) -> list[str]:
 
 def test_after_an_interruption_only_the_rest_is_measured(made: Any) -> None:
     made.stops = True
-    with pytest.raises(KeyboardInterrupt):
-        made.run("--quick")
+    assert made.run("--quick") == 130
     assert names(made) == ["one"]
     made.stops = False
     assert made.run("--quick") == 0
@@ -136,7 +143,16 @@ def score(forget, retain):
     return forget[:, 0]
 
 def data():
-    return 1, 2
+    return [1], [2]
+
+def broken():
+    raise KeyError("no such")
+
+def uneven():
+    return [1, 2], [1, 2, 3]
+
+def lists():
+    return ["a", "b"], [True, False]
 '''
 
 
@@ -156,7 +172,7 @@ def test_a_score_data_a_utility_and_an_estimator_are_plugged_in(made: Any, mine:
     assert part == "two"
     assert list(options["scores"]) == ["lr-cos", "score"]
     assert options["scores"]["lr-cos"] == "lr-cos"
-    assert options["data"]() == (1, 2)
+    assert options["data"]() == ([1], [2])
     made.run("--quick", "--utilities", "mine_of_tests:Mine", "--estimators", "sklearn.svm:SVC",
              "sklearn.dummy:DummyClassifier")  # fmt: skip
     assert [each["estimator"].__name__ for _, each in made.measured[1:]] == [
@@ -165,6 +181,123 @@ def test_a_score_data_a_utility_and_an_estimator_are_plugged_in(made: Any, mine:
     assert {each["utility"].__name__ for _, each in made.measured[1:]} == {"Mine"}
     result = json.loads((made.out / "made.json").read_text(encoding="utf-8"))
     assert set(result["figures"]) == {"one-Mine-SVC", "one-Mine-DummyClassifier"}
+
+
+def test_what_raises_is_told_in_a_line(
+    made: Any, mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made.reads = True
+    words = ("--quick", "--data", "mine_of_tests:broken", "--scores", "norm")
+    assert made.run(*words) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("made: two failed: KeyError: 'no such' (mine_of_tests.py, line ")
+    assert told.count("\n") == 1
+    path = made.out / "parts" / "made.error.txt"
+    assert str(path) in told
+    assert "in broken" in path.read_text(encoding="utf-8")
+    assert made.run(*words[:2], "mine_of_tests:uneven") == 1
+    assert "shapes (2,), (3,); expected as many rows in each" in capsys.readouterr().err
+    assert made.run(*words[:2], "mine_of_tests:lists") == 0
+    assert [type(each) for each in made.found] == [np.ndarray] * 2
+
+
+def test_what_was_given_is_on_the_page(made: Any, mine: Path) -> None:
+    made.run("--quick", "--scores", "lr-cos", "mine_of_tests:score")
+    page = (made.out / "made.md").read_text(encoding="utf-8")
+    assert "- scores: lr-cos mine_of_tests:score" in page
+    made.run("--quick")
+    assert "- scores:" not in (made.out / "made.md").read_text(encoding="utf-8")
+
+
+def test_help_has_the_options_that_an_experiment_takes(
+    made: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        made.run("--help")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "--seeds SEEDS how many seeds (of one)" in told
+    assert "--scores" in told
+    assert "--budgets" not in told
+
+
+def test_help_after_a_name_is_that_of_the_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+    monkeypatch.setattr(papers, "run", lambda *each: given.append((each[0], each[2])) or (0, 1.0))
+    for words in (["sms", "--help"], ["sms", "-h"], ["sms", "--seeds", "3", "--help"]):
+        assert papers.main(words) == 0
+    assert given == [("sms", ["--help"])] * 3
+    with pytest.raises(SystemExit):
+        papers.main(["--help"])
+    assert len(given) == 3
+
+
+def test_after_ctrl_c_no_further_experiment_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran_ = []
+    monkeypatch.setattr(papers, "run", lambda *each: ran_.append(each[0]) or (130, 1.0))
+    assert papers.main(["sms", "nn-h", "--out", str(tmp_path)]) == 130
+    assert ran_ == ["sms"]
+    assert "sms: interrupted: give the same command again" in capsys.readouterr().out
+
+
+def test_data_of_another_form_are_refused() -> None:
+    assert domains.own((np.array(["a", "b"]), [1, 0]), "spam")[1].tolist() == [True, False]
+    with pytest.raises(ValueError, match="a tuple of 2; expected a tuple of texts, and whether"):
+        domains.own((["a", "b"], [1, 0]), "toxic", "of the unwanted domain")
+    with pytest.raises(ValueError, match="a dict; expected"):
+        domains.own({}, "spam")
+
+
+def test_budgets_are_numbers_or_shares() -> None:
+    assert command.counts([20.0, 10.0], ()) == (10, 20)
+    assert command.counts(None, range(3)) == (0, 1, 2)
+    assert command.shares([0.5, 1.0]) == [0.5, 1.0]
+    with pytest.raises(ValueError, match=r"--budgets: 0\.25; expected whole numbers"):
+        command.counts([0.25], ())
+    with pytest.raises(ValueError, match="--budgets: 25; expected shares"):
+        command.shares([0.5, 25.0])
+
+
+def test_which_score_fails_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(shared, "OWN", {})
+    shared.chosen({"wrong": lambda forget, retain: forget[:, 0] * np.nan}, [])
+    rows = np.arange(6.0).reshape(3, 2)
+    with pytest.raises(ValueError, match="3 of 3 numbers that are NaN") as raised:
+        shared.ranked("wrong", rows, rows, 0)
+    assert "or too large; " in command.failed(raised.value, "curves", tmp_path, "made")
+    assert "; score wrong (" in command.failed(raised.value, "curves", tmp_path, "made")
+
+
+def test_a_class_of_scores_is_made_without_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "OWN", {})
+    shared.chosen({"Norm": Norm}, [])
+    assert isinstance(shared.OWN["Norm"], Norm)
+
+
+def test_flags_are_booleans_or_0_and_1() -> None:
+    assert domains.flags([0, 1, 1], "spam").tolist() == [False, True, True]
+    for wrong in (["spam", "ham"], [1, 2], [True, True]):
+        with pytest.raises(ValueError, match=r"spam: .* expected a boolean for each text"):
+            domains.flags(wrong, "spam")
+
+
+def test_a_clustering_without_delete_is_fitted_again() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    own = command.plugged.Clustering(KMeans(3, n_init=1, random_state=0)).fit(X)
+    assert own.delete([0, 5], digest=False).action == "refit"
+    left = np.delete(X, [0, 5], axis=0)
+    np.testing.assert_array_equal(
+        own.cluster_centers_, KMeans(3, n_init=1, random_state=0).fit(left).cluster_centers_
+    )
+    assert (
+        own.digest()
+        == command.plugged.Clustering(KMeans(3, n_init=1, random_state=0)).fit(left).digest()
+    )
+    assert (
+        own.digest()
+        != command.plugged.Clustering(KMeans(3, n_init=1, random_state=0)).fit(X).digest()
+    )
 
 
 def test_what_is_plugged_in_is_measured_anew_when_it_changed(made: Any, mine: Path) -> None:
@@ -196,6 +329,10 @@ def test_a_score_of_the_users_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--estimators", "no_such_module:x"], "No module named 'no_such_module'"),
         (["--data", "no-such-folder"], "no-such-folder is no folder"),
         (["--parts", "three"], "invalid choice: 'three'"),
+        (["--parts", "two", "--seeds", "3", "--scores", "norm"], "no use for --seeds: two takes"),
+        (["--seeds", "0"], "0; expected a whole number of 1 or more"),
+        (["--budgets", "0"], "0; expected a number of records of 1 or more, or a share up to 1"),
+        (["--budgets", "2.5"], "2.5; expected a number of records"),
         (["--store", "--quick"], "--store is for what the paper's settings give"),
     ],
 )
@@ -313,6 +450,30 @@ def test_an_experiment_takes_all_that_is_plugged_in(
     assert set(lines["budget"]) == {0.0, 25.0, 75.0, 100.0}
     assert set(lines["seed"]) == {0, 1}
     assert set(lines["data"]) == {"texts_of_tests:messages"}
+
+
+RECORDS = """
+import numpy as np
+
+def records():
+    labels = np.repeat([0, 1], 40)
+    return np.random.default_rng(0).normal(labels[:, None], 0.1, (80, 2)), labels
+"""
+
+
+def test_a_clustering_and_records_of_the_users_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "records_of_tests.py").write_text(RECORDS, encoding="utf-8")
+    words = ["--quick", "--out", str(tmp_path), "--data", "records_of_tests:records"]
+    words += ["--estimators", "sklearn.cluster:KMeans", "--budgets"]
+    assert ran("k-means", [*words, "30"], monkeypatch) == 1
+    assert "80 records in 2 clusters allow at most 29, and as many" in capsys.readouterr().err
+    assert ran("k-means", [*words, "29"], monkeypatch) == 0
+    found = json.loads((tmp_path / "k-means.json").read_text(encoding="utf-8"))
+    ((model, *_, exact),) = found["notes"]["stream-records-KMeans"]["rows"]
+    assert (model, exact) == ("KMeans", "yes")
 
 
 def test_all_experiments_are_there_and_none_is_missed() -> None:

@@ -9,8 +9,8 @@ import pytest
 from sklearn.base import clone
 
 from erasable import Records
-from erasable.core.errors import InvalidInputError
-from erasable.removal import DomainRemoval, sweep
+from erasable.core.errors import InvalidInputError, InvalidParameterError
+from erasable.removal import DomainRemoval, deletions_needed, sweep
 from erasable.removal.scores import RowScore, Score, Sets, by_score
 
 RNG = np.random.default_rng(0)
@@ -78,3 +78,26 @@ def test_an_order_of_its_own() -> None:
     removal = DomainRemoval(Backwards(), budget=3).fit(F)
     assert removal.selected_.tolist() == [59, 58, 57]
     assert np.isnan(removal.trust_)
+
+
+def lead(forget: Any, retain: Any) -> Any:
+    return retain.mean(axis=0)[0] - forget[:, 0]
+
+
+def test_a_sweep_is_asked_by_the_scores_that_it_was_given() -> None:
+    swept = sweep([lead, Far()], [0, 20, 40], len, F, R, seeds=2)
+    for given, name in ((lead, "lead"), (Far(), "Far()")):
+        needed = deletions_needed(given, 30, swept)
+        assert (needed.score, needed.n_deleted) == (name, 30.0)
+        assert needed.n_deleted == deletions_needed(name, 30, swept).n_deleted
+    with pytest.raises(InvalidInputError, match=r"there is no score 'Far\(power=3.0\)'"):
+        deletions_needed(Far(3.0), 30, swept)
+
+
+def test_what_is_wrong_with_a_score_is_told() -> None:
+    with pytest.raises(InvalidInputError, match="2 of 60 numbers that are NaN"):
+        DomainRemoval(lambda f, r: np.where(np.arange(60) < 2, np.nan, 1.0)).fit(F, R)
+    with pytest.raises(InvalidInputError, match=r"shape \(3,\)"):
+        DomainRemoval(lambda f, r: np.ones(3)).fit(F, R)
+    with pytest.raises(InvalidParameterError, match="score=the class Far; expected"):
+        DomainRemoval(Far).fit(F, R)

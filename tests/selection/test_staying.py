@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -25,6 +25,7 @@ from erasable.selection import (
     NearestNeighbor,
     PerClass,
     PointMass,
+    SubsetSelector,
     Uniform,
     expected_utility,
     from_history,
@@ -331,3 +332,36 @@ def test_classes_of_a_model_need_not_be_those_of_records() -> None:
     assert abs(exact - utility(chosen)) > 20 * found.standard_error  # the control
     with pytest.raises(InvalidInputError, match="labels have shape"):
         PerClass({"held": 0.5, "new": 1.0}, held[:3]).bind(7)
+
+
+class Given(Staying):
+    """Whatever it is given, as a model of the user's returns it."""
+
+    def __init__(self, form: Any) -> None:
+        self.form = form
+
+    def bind(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
+        return cast("Bound", self.form)
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        (np.full(6, 0.5), "Given.bind returned .*; expected a Bound"),
+        (Bound(np.full(2, 0.5)), "the form of 2 records for 6"),
+        (Bound(np.full(9, 0.5)), "the form of 9 records for 6"),
+        (Bound(np.full(6, 1.5)), r"outside \[0, 1\]"),
+        (Bound(np.full(6, np.nan)), r"outside \[0, 1\]"),
+        (Bound(np.full(6, 0.5), np.zeros(6, dtype=np.int64)), "block 0 and 0 laws"),
+        (Bound(np.full(6, 0.5), np.zeros(2, dtype=np.int64)), "the form of"),
+    ],
+)
+def test_a_model_of_the_user_that_is_no_form_for_the_records_is_refused(
+    form: Any, told: str
+) -> None:
+    X = np.arange(6.0)[:, None]
+    for staying in (Given(form), Groups(list("abcdef"), Given(form))):
+        with pytest.raises(InvalidInputError, match=told):
+            SubsetSelector(NearestNeighbor(), k=2, staying=staying).fit(X)
+    listed = Given(Bound([0.5] * 6))  # type: ignore[arg-type]
+    assert len(SubsetSelector(NearestNeighbor(), k=2, staying=listed).fit(X).selected_) == 2

@@ -197,6 +197,7 @@ def _read_labels(given: Any, count: int) -> Flags:
     labels = as_array(given)
     if labels.shape != (count,) or labels.dtype != np.bool_:
         raise InvalidInputError(
-            f"label returned {shorten(given)} for {count} rows; expected a boolean for each"
+            f"label returned {labels.dtype} of shape {labels.shape} for {count} rows; expected a "
+            "boolean for each"
         )
     return labels

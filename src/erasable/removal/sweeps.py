@@ -233,12 +233,13 @@ class Sweep:
         """The number of budgets."""
         return len(self.value) // (len(self.scores) * len(self.metrics) * len(self.seeds))
 
-    def values(self, score: str, metric: str | None = None) -> Floats:
+    def values(self, score: Any, metric: str | None = None) -> Floats:
         """Return the values of a score, of shape (n_seeds, n_budgets).
 
         Parameters
         ----------
-        score : str
+        score : str, score or function
+            Its name, or what `sweep` was given.
         metric : str, default=None
             By default the only one.
 
@@ -253,19 +254,20 @@ class Sweep:
         """
         return self.value[self._rows(score, metric)]
 
-    def deletions(self, score: str, metric: str | None = None) -> Ints:
+    def deletions(self, score: Any, metric: str | None = None) -> Ints:
         """Return the numbers of deletions of `values`, of the same shape."""
         return self.n_deleted[self._rows(score, metric)]
 
-    def sizes(self, score: str, metric: str | None = None) -> Ints:
+    def sizes(self, score: Any, metric: str | None = None) -> Ints:
         """Return the number of records of forget of each seed, of shape (n_seeds,)."""
         return self.n_forget[self._rows(score, metric)][:, 0]
 
-    def _rows(self, score: str, metric: str | None) -> Ints:
-        if not isinstance(score, str) or score not in self.scores:
+    def _rows(self, score: Any, metric: str | None) -> Ints:
+        name = _name_of(score)
+        if name not in self.scores:
             names = name_some(list(self.scores))
-            raise InvalidInputError(f"there is no score {shorten(score)}; expected one of {names}")
-        here = (self.score == score) & (self.metric == self.named(metric))
+            raise InvalidInputError(f"there is no score {shorten(name)}; expected one of {names}")
+        here = (self.score == name) & (self.metric == self.named(metric))
         return np.flatnonzero(here).reshape(len(self.seeds), self.n_budgets)
 
     def named(self, metric: str | None) -> str:
@@ -442,7 +444,7 @@ def sweep(
 
 
 def deletions_needed(
-    score: str,
+    score: Any,
     target: Any,
     sweep: Sweep,
     *,
@@ -454,8 +456,8 @@ def deletions_needed(
 
     Parameters
     ----------
-    score : str
-        One of the sweep.
+    score : str, score or function
+        One of the sweep: its name, or what `sweep` was given.
     target : float or array-like of shape (n_seeds,)
         One for all seeds, or one for each: half of its value before any deletion, for example.
     sweep : Sweep
@@ -505,7 +507,7 @@ def deletions_needed(
     by_seed = np.array([reached(*of_seed, rising=rising) for of_seed in each])
     low, high, sure = median_interval(by_seed, confidence)
     return DeletionsNeeded(
-        score, sweep.named(metric), float(np.median(targets)), float(np.median(by_seed)),
+        _name_of(score), sweep.named(metric), float(np.median(targets)), float(np.median(by_seed)),
         float(low), float(high), sure, by_seed, sweep.sizes(score, metric),
     )  # fmt: skip
 
@@ -742,8 +744,8 @@ def _read_budget(budget: Any, n: int) -> int:
     if isinstance(budget, float | np.floating) and 0 <= budget <= 1:
         return round(float(budget) * n)
     raise InvalidParameterError(
-        f"budgets: {shorten(budget)}; expected whole numbers from 0 to {n}, or shares from 0.0 to "
-        "1.0"
+        f"budgets: {shorten(_plain(budget))}; expected whole numbers from 0 to {n}, or shares from "
+        "0.0 to 1.0"
     )
 
 

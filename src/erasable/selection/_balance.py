@@ -99,7 +99,7 @@ def balance(
     chosen_rows = read_selection(selected, rows, names)
     if not len(chosen_rows):
         raise InvalidInputError("no record is selected; expected one or more")
-    bound = as_staying(staying).bind(len(labels), k=len(chosen_rows), labels=y)
+    bound = as_staying(staying).bound(len(labels), k=len(chosen_rows), labels=y)
     stays = bound.probability[chosen_rows]
     made = []
     for group in sorted(set(labels.tolist()), key=str):

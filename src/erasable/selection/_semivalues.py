@@ -72,7 +72,7 @@ def semivalues(
     refuse_other_index(as_frame(X), y, "y")
     problem = check_utility(utility).problem(X, y)
     model: Staying = BetaBinomial(1, 1) if _is_shapley(weights) else as_staying(weights)
-    bound = model.bind(problem.n, k=problem.n, labels=y)
+    bound = model.bound(problem.n, k=problem.n, labels=y)
     exact = problem.semivalues(bound)
     if exact is not None:
         return exact

@@ -51,7 +51,8 @@ def as_score(score: Any) -> Score:
         return SCORES[score]
     if callable(score) and not isinstance(score, type):
         return Custom(score)
+    given = f"the class {score.__name__}" if isinstance(score, type) else shorten(score)
     raise InvalidParameterError(
-        f"score={shorten(score)}; expected one of {', '.join(SCORES)}, a score, or a callable; "
+        f"score={given}; expected one of {', '.join(SCORES)}, a score, or a callable; "
         "pass one of them"
     )

@@ -200,7 +200,10 @@ def checked(given: Any, n: int) -> Floats:
     """Return the scores of n records; anything but a finite number for each is refused."""
     scores = as_numbers(given)
     if scores.shape != (n,) or not (np.abs(scores) <= _LARGEST).all():
+        wrong = int(np.sum(~(np.abs(scores) <= _LARGEST)))
         result = f"an array of shape {scores.shape}" if scores.size else f"{shorten(given)}"
+        if scores.shape == (n,):
+            result = f"{wrong} of {n} numbers that are NaN, infinite or too large"
         raise InvalidInputError(
             f"the score returned {result}; expected a finite number, up to {_LARGEST:g}, for "
             f"each of {n} records; return an array in the order of forget"

@@ -231,7 +231,7 @@ class Groups(Staying):
     def _bound(self, model: Staying, unit: NDArray[np.int64], labels: Any) -> Bound:
         """Return the form of a model of groups, for their records."""
         n = int(unit.max(initial=-1)) + 1
-        found = model.bind(n, k=n, labels=self._of_groups(unit, labels) if self.by_class else None)
+        found = model.bound(n, k=n, labels=self._of_groups(unit, labels) if self.by_class else None)
         own = unit if found.unit is None else found.unit[unit]
         return Bound(found.probability[unit], found.block[unit], found.laws, own)
 

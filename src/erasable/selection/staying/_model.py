@@ -15,6 +15,8 @@ from erasable.core.seeds import integer_below, is_number
 from erasable.selection._records import as_reals
 from erasable.selection.staying._sizes import Sizes
 
+_ROUNDING = 1e-12  # of sums of probabilities
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -47,6 +49,7 @@ class Bound:
     unit: Ints | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "probability", np.asarray(self.probability, dtype=np.float64))
         if self.block is None or self.is_certain:
             object.__setattr__(self, "block", np.full(len(self.probability), -1, dtype=np.int64))
         if self.is_certain:
@@ -202,6 +205,35 @@ class Staying(ABC):
             It does not fit these records.
         """
 
+    def bound(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
+        """Return what `bind` returns; refuse what is no form for n records.
+
+        The parameters and errors are those of `bind`.
+
+        Examples
+        --------
+        >>> from erasable.selection import Independent
+        >>> Independent(0.5).bound(2).probability
+        array([0.5, 0.5])
+        """
+        found = self.bind(n, k=k, labels=labels)
+        of = f"{type(self).__name__}.bind returned"
+        if not isinstance(found, Bound):
+            raise InvalidInputError(f"{of} {shorten(found)}; expected a Bound")
+        if len(found.probability) != n or len(found.block) != n:
+            raise InvalidInputError(
+                f"{of} the form of {len(found.probability)} records for {n}; expected a "
+                "probability, and a block, for each"
+            )
+        if not ((found.probability >= 0) & (found.probability <= 1 + _ROUNDING)).all():
+            raise InvalidInputError(f"{of} probabilities outside [0, 1]; expected numbers in it")
+        if int(found.block.max(initial=-1)) >= len(found.laws):
+            raise InvalidInputError(
+                f"{of} block {found.block.max()} and {len(found.laws)} laws; expected one for each "
+                "block from 0"
+            )
+        return found
+
     def sizes(self, k: int | None = None) -> Sizes:
         """Return the distribution of the number who stay, where owners are exchangeable.
 
@@ -291,7 +323,7 @@ class Staying(ABC):
         check_size(n, "n")
         if not check_size(n_samples, "n_samples"):
             raise InvalidParameterError("n_samples=0; expected 1 or more")
-        sampler = Sampler(self.bind(n, k=n, labels=labels), n_samples, random_state)
+        sampler = Sampler(self.bound(n, k=n, labels=labels), n_samples, random_state)
         columns = [sampler.add(j) for j in range(n)]
         return np.array(columns, dtype=bool).reshape(n, n_samples).T
 

@@ -61,7 +61,7 @@ class Problem(ABC):
             Classes, where these did not come with the records.
         """
         labels = y if self.labels is None else self.labels
-        bound = staying.bind(self.n_records, k=k, labels=labels)
+        bound = staying.bound(self.n_records, k=k, labels=labels)
         return bound if self.places is None else bound.take(self.places)
 
     @abstractmethod
@@ -141,8 +141,9 @@ class Utility(BaseEstimator, ABC):
 def check_utility(given: Any) -> Utility:
     """Return a utility; anything else is refused."""
     if not isinstance(given, Utility):
+        told = f"the class {given.__name__}" if isinstance(given, type) else shorten(given)
         raise InvalidParameterError(
-            f"utility={shorten(given)}; expected a utility; pass NearestNeighbor() or another of "
-            "erasable.selection"
+            f"utility={told}; expected a utility; pass NearestNeighbor() or another of "
+            "erasable.selection, or Custom(function)"
         )
     return given

@@ -397,7 +397,7 @@ def _choose(
     selector = SubsetSelector(prepared, staying=staying, objective=objective, **common)
     selector.fit(given.X, y, ids=given.ids, selected=held)
     rows = {"anticipating": np.concatenate([selector.held_, selector.selected_])}
-    if not staying.bind(len(given.ids), k=len(rows["anticipating"]), labels=y).is_certain:
+    if not staying.bound(len(given.ids), k=len(rows["anticipating"]), labels=y).is_certain:
         plain = SubsetSelector(prepared, objective=Expected(objective.n_samples), **common)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it was said already
