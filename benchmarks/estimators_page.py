@@ -72,10 +72,12 @@ COSTS: dict[str, tuple[str, str, str]] = {
                            "O(d^2); published in one pass, O(nd)", "far-off records: more passes"),
     "MaxAbsScaler": ("largest magnitudes", "O(d), sparse O(m)", "a column's extreme: O(n)"),
     "MinMaxScaler": ("extremes", "O(d)", "a column's extreme: O(n)"),
-    "MLPClassifier": ("weights and sums of each step", "the steps with the record, or from the first "
-                      "whose move changes", "all steps again"),
-    "MLPRegressor": ("weights and sums of each step", "the steps with the record, or from the first "
-                     "whose move changes", "all steps again"),
+    "MLPClassifier": (
+        "weights and sums of each step",
+        "the steps with the record, or from the first whose move changes", "all steps again"),
+    "MLPRegressor": (
+        "weights and sums of each step",
+        "the steps with the record, or from the first whose move changes", "all steps again"),
     "MultinomialNB": ("exact sums per class", "O(d), sparse O(m)", "a column's extreme: O(n)"),
     "NadarayaWatson": ("the records", "O(d + log n)",
                        "half of them: the rest is copied, O(nd)"),
