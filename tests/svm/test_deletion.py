@@ -204,6 +204,23 @@ def test_a_loaded_model_deletes_and_adds(vouched: bool, tmp_path: Any) -> None:
         assert loaded.digest() == model.digest() == expected
 
 
+@pytest.mark.parametrize("targets", [1.0, 1e-300, 5e-324])
+def test_parameters_near_the_largest_number(targets: float) -> None:
+    """A product or a quotient that overflows, at a fit or after a deletion, is a limit."""
+    X, labels, numbers = crowd(40)
+    least = LinearSVR(C=1e9, intercept_scaling=1e308).fit(X, numbers)
+    twin = LinearSVR(C=1e9, intercept_scaling=1e150).fit(X, numbers)
+    np.testing.assert_allclose(least.predict(X), twin.predict(X), atol=1e-6)
+    assert np.isfinite(LinearSVC(intercept_scaling=1e308).fit(X, labels).coef_).all()
+    y = np.where(np.arange(40) < 2, 1e140, targets * numbers)
+    model = LinearSVR(epsilon=1e308).fit(X, y)
+    model.delete([0, 1], digest=False)
+    assert not model.coef_.any()
+    wide = LinearSVR(epsilon=1.5, C=1e6).fit(X, np.sign(numbers))
+    assert not wide.coef_.any()
+    assert LinearSVR(epsilon=0.5, C=1e6).fit(X, np.sign(numbers)).coef_.any()
+
+
 def test_too_many_columns() -> None:
     with pytest.raises(InvalidDataError, match="4097 columns"):
         LinearSVC().fit(np.eye(3, 4097), [0, 1, 1])

@@ -305,7 +305,8 @@ class SupportWork(ABC):
             strengths = np.clip(root * root / float(settings["C"]) * scale, least, largest)
             if not settings["fit_intercept"]:
                 return Penalty(strengths, np.zeros(root.size), 0.0, factors * scale)
-            squared = float(settings["C"]) * float(settings["intercept_scaling"]) ** 2
+            scaling = float(settings["intercept_scaling"])
+            squared = float(settings["C"]) * scaling * scaling
             strength = min(max(scale / squared if squared else np.inf, least), largest)
         bent = np.append((shift - columns.origin) * columns.unit, 1.0)
         return Penalty(np.append(strengths, 0.0), bent, float(strength), factors * scale)
@@ -427,8 +428,10 @@ class NumberWork(SupportWork):
         return [0]
 
     def _targets(self, key: Any) -> Targets:
-        epsilon = float(self._settings["epsilon"])
-        return Targets(self._scaled, epsilon=math.ldexp(epsilon, -self._scaled_by))
+        share, exponent = math.frexp(float(self._settings["epsilon"]))
+        exponent -= self._scaled_by  # from 1 on, as with 2, the optimum is 0
+        epsilon = math.ldexp(share, exponent) if exponent < 2 else 2.0
+        return Targets(self._scaled, epsilon=epsilon)
 
     def _factors(self, key: Any) -> Floats:
         return np.ones(2)
