@@ -204,6 +204,21 @@ def test_a_loaded_model_deletes_and_adds(vouched: bool, tmp_path: Any) -> None:
         assert loaded.digest() == model.digest() == expected
 
 
+@pytest.mark.parametrize("C", [1e20, 1e300])
+@pytest.mark.parametrize("seed", range(4))
+def test_separable_records_with_hardly_any_penalty(C: float, seed: int) -> None:
+    """Records of no score below 1 have gaps that scores in float64 do not show."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 12))
+    scores = X @ np.arange(1, 13)
+    y = scores > np.median(scores)
+    model = LinearSVC(C=C).fit(X, y)
+    assert (model.decision_function(X) * np.where(y, 1, -1)).min() > 1 - 1e-6
+    model.delete([3, 4], digest=False)
+    kept = np.setdiff1d(np.arange(40), [3, 4])[::-1]
+    assert model.digest() == LinearSVC(C=C).fit(X[kept], y[kept], ids=kept).digest()
+
+
 @pytest.mark.parametrize("targets", [1.0, 1e-300, 5e-324])
 def test_parameters_near_the_largest_number(targets: float) -> None:
     """A product or a quotient that overflows, at a fit or after a deletion, is a limit."""
