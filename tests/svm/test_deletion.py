@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import erasable
 from effort import examples
-from erasable.core.errors import InvalidDataError, TooFewRecordsError
+from erasable.core.errors import InvalidDataError, MagnitudeError, TooFewRecordsError
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
 from erasable.svm import LinearSVC, LinearSVR, _active_set
@@ -234,6 +234,32 @@ def test_parameters_near_the_largest_number(targets: float) -> None:
     wide = LinearSVR(epsilon=1.5, C=1e6).fit(X, np.sign(numbers))
     assert not wide.coef_.any()
     assert LinearSVR(epsilon=0.5, C=1e6).fit(X, np.sign(numbers)).coef_.any()
+
+
+def test_targets_that_are_too_large() -> None:
+    X, _, numbers = crowd(40)
+    with pytest.raises(MagnitudeError, match="beyond 2\\*\\*480"):
+        LinearSVR().fit(X, 1e145 * numbers)
+    model = LinearSVR().fit(X, numbers)
+    before = model.digest()
+    for target in (2.0**481, 1.7e308):
+        with pytest.raises(MagnitudeError, match="'y'"):
+            model.add(X[:1], [target], ids=[40], digest=False)
+        assert model.digest() == before
+    model.add(X[:1], [2.0**480], ids=[40], digest=False)
+    refit = LinearSVR().fit(np.vstack([X, X[:1]]), np.append(numbers, 2.0**480))
+    assert model.digest() == refit.digest()
+
+
+def test_no_start_outlives_the_records_it_is_of(tmp_path: Any) -> None:
+    X, labels, numbers = crowd(100)
+    for model, y in ((LinearSVC(), labels), (LinearSVR(epsilon=0.1), numbers)):
+        model.fit(X, y).save(tmp_path / "model")
+        loaded = erasable.load(tmp_path / "model", erasable.Records(X, y), vouched=True)
+        assert loaded._accelerator._start
+        loaded.delete([3], digest=False)
+        assert np.isfinite(loaded.coef_).all()
+        assert not loaded._accelerator._start
 
 
 def test_too_many_columns() -> None:
