@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import erasable
 from effort import examples
-from erasable.core.errors import InvalidDataError, TooFewRecordsError
+from erasable.core.errors import InvalidDataError, MagnitudeError, TooFewRecordsError
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
 from erasable.svm import LinearSVC, LinearSVR, _active_set
@@ -202,6 +202,64 @@ def test_a_loaded_model_deletes_and_adds(vouched: bool, tmp_path: Any) -> None:
         kept = np.setdiff1d(np.arange(500), [3, 17])
         expected = clone(estimator).fit(X[kept], y[kept], ids=kept).digest()
         assert loaded.digest() == model.digest() == expected
+
+
+@pytest.mark.parametrize("C", [1e20, 1e300])
+@pytest.mark.parametrize("seed", range(4))
+def test_separable_records_with_hardly_any_penalty(C: float, seed: int) -> None:
+    """Records of no score below 1 have gaps that scores in float64 do not show."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 12))
+    scores = X @ np.arange(1, 13)
+    y = scores > np.median(scores)
+    model = LinearSVC(C=C).fit(X, y)
+    assert (model.decision_function(X) * np.where(y, 1, -1)).min() > 1 - 1e-6
+    model.delete([3, 4], digest=False)
+    kept = np.setdiff1d(np.arange(40), [3, 4])[::-1]
+    assert model.digest() == LinearSVC(C=C).fit(X[kept], y[kept], ids=kept).digest()
+
+
+@pytest.mark.parametrize("targets", [1.0, 1e-300, 5e-324])
+def test_parameters_near_the_largest_number(targets: float) -> None:
+    """A product or a quotient that overflows, at a fit or after a deletion, is a limit."""
+    X, labels, numbers = crowd(40)
+    least = LinearSVR(C=1e9, intercept_scaling=1e308).fit(X, numbers)
+    twin = LinearSVR(C=1e9, intercept_scaling=1e150).fit(X, numbers)
+    np.testing.assert_allclose(least.predict(X), twin.predict(X), atol=1e-6)
+    assert np.isfinite(LinearSVC(intercept_scaling=1e308).fit(X, labels).coef_).all()
+    y = np.where(np.arange(40) < 2, 1e140, targets * numbers)
+    model = LinearSVR(epsilon=1e308).fit(X, y)
+    model.delete([0, 1], digest=False)
+    assert not model.coef_.any()
+    wide = LinearSVR(epsilon=1.5, C=1e6).fit(X, np.sign(numbers))
+    assert not wide.coef_.any()
+    assert LinearSVR(epsilon=0.5, C=1e6).fit(X, np.sign(numbers)).coef_.any()
+
+
+def test_targets_that_are_too_large() -> None:
+    X, _, numbers = crowd(40)
+    with pytest.raises(MagnitudeError, match="beyond 2\\*\\*480"):
+        LinearSVR().fit(X, 1e145 * numbers)
+    model = LinearSVR().fit(X, numbers)
+    before = model.digest()
+    for target in (2.0**481, 1.7e308):
+        with pytest.raises(MagnitudeError, match="'y'"):
+            model.add(X[:1], [target], ids=[40], digest=False)
+        assert model.digest() == before
+    model.add(X[:1], [2.0**480], ids=[40], digest=False)
+    refit = LinearSVR().fit(np.vstack([X, X[:1]]), np.append(numbers, 2.0**480))
+    assert model.digest() == refit.digest()
+
+
+def test_no_start_outlives_the_records_it_is_of(tmp_path: Any) -> None:
+    X, labels, numbers = crowd(100)
+    for model, y in ((LinearSVC(), labels), (LinearSVR(epsilon=0.1), numbers)):
+        model.fit(X, y).save(tmp_path / "model")
+        loaded = erasable.load(tmp_path / "model", erasable.Records(X, y), vouched=True)
+        assert loaded._accelerator._start
+        loaded.delete([3], digest=False)
+        assert np.isfinite(loaded.coef_).all()
+        assert not loaded._accelerator._start
 
 
 def test_too_many_columns() -> None:

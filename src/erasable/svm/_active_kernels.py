@@ -44,22 +44,22 @@ def decide(
 ) -> None:
     """Fill in the side of each record, and by what a change of the coefficients may not alter it.
 
-    `slack` is a bound of the norm of the change. A score is wrong by ``fixed + error * norm``.
+    `slack` is a bound of the norm of the change. A score is wrong by ``fixed + error * norm``; a
+    record that may be at an end, as far as this tells, stays on its side.
     """
     for i in range(scores.size):
-        sides[i], slack[i] = 0, np.inf
+        slack[i] = np.inf
         if weights[i] == 0.0:
+            sides[i] = 0
             continue
         if epsilon == 0.0:  # any record costs its square
             sides[i] = 1
             continue
         low, high = _ends(targets[i], epsilon)
         below, above = low - scores[i], scores[i] - high
-        if below > 0.0:
-            sides[i] = 1
-        elif above > 0.0:
-            sides[i] = 2
         left = min(abs(below), abs(above)) - fixed - error * norms[i]
+        if left > 0.0:
+            sides[i] = 1 if below > 0.0 else 2 if above > 0.0 else 0
         slack[i] = max(left, 0.0) / max(norms[i], 1e-300)
 
 
@@ -110,6 +110,36 @@ def slope(
             low, high = _ends(targets[i], epsilon)
             score = scores[i] + share * change[i]
             below, above = max(low - score, 0.0), max(score - high, 0.0)
+            total += weights[i] * (factors[1] * above - factors[0] * below) * change[i]
+    return 2.0 * total
+
+
+@kernel
+def slope_exactly(
+    high: Floats,
+    low: Floats,
+    change: Floats,
+    rest: Floats,
+    share: float,
+    targets: Floats,
+    weights: Floats,
+    epsilon: float,
+    factors: Floats,
+) -> float:
+    """Return what `slope` does, of scores and changes in pairs."""
+    total = 0.0
+    for i in range(high.size):
+        if weights[i] != 0.0:
+            start, stop = _ends(targets[i], epsilon)
+            u, v = times_double(change[i], rest[i], share, 0.0)
+            score, score_low = add_double(high[i], low[i], u, v)
+            below, above = 0.0, 0.0
+            if start > -np.inf:
+                gap, error = two_sum(start, -score)
+                below = max(gap + (error - score_low), 0.0)
+            if stop < np.inf:
+                gap, error = two_sum(score, -stop)
+                above = max(gap + (error + score_low), 0.0)
             total += weights[i] * (factors[1] * above - factors[0] * below) * change[i]
     return 2.0 * total
 

@@ -17,6 +17,7 @@ h, ``2 s h |u|`` at most. So with l, the norm of the gradient, the optimum is wi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +30,7 @@ from erasable.core.passes import Portion, storage
 from erasable.core.persistent import Persistent
 from erasable.core.row_arrays import padded
 from erasable.core.tables import Table
-from erasable.linear_model._lattice import Pair, pair_sum, round_intervals
+from erasable.linear_model._lattice import Pair, pair_sum, pair_times, round_intervals
 from erasable.linear_model._metric import InverseHessian, invert, invert_precisely
 from erasable.linear_model._softmax_kernels import dots, tile
 
@@ -40,8 +41,8 @@ _BLOCK = 512
 """Records whose products are summed up at once; the coarse ones without error."""
 _FEW = 4096
 """Records whose products are added one by one, in double-double."""
-_MOST_STEPS, _FEW_STEPS = 200, 8
-"""Steps altogether, and those without a look at all records."""
+_MOST_STEPS, _FEW_STEPS, _ROUNDED_STEPS = 200, 8, 40
+"""Steps altogether, those without a look at all records, and those with scores in float64."""
 _WORN = 0.05
 """Share of a matrix that may have changed since it was inverted."""
 
@@ -405,8 +406,13 @@ class ActiveSet:
             self._look_at_all(equation)
         n_used, n_examined = int(np.count_nonzero(rows.weights)), 0
         flags = np.zeros(rows.weights.size, dtype=np.bool_)
-        widened = 0.0
-        for _ in range(_MOST_STEPS):
+        widened, least = 0.0, None
+        for step in range(_MOST_STEPS):
+            if step == _ROUNDED_STEPS:  # it may be rounding that leads round and round
+                if rough or not equation.precise:
+                    return None
+                self._descend(equation)
+                least = equation.theta
             found = self._solve(equation)
             if found is None or not found.error < 0.5:
                 if found is None or equation.precise:
@@ -422,10 +428,14 @@ class ActiveSet:
                 if rough and n_changed is not None and n_changed <= n_used // 100:
                     return None
                 if n_changed is None or n_changed > 0:
+                    if least is not None:
+                        break
                     continue
                 n_near = kernels.near(equation.slack, self._moved(equation, reach), flags)
             extra = self._examine(equation, found, np.flatnonzero(flags), reach) if n_near else 0.0
             if extra is None:
+                if least is not None:
+                    break
                 n_examined += 1
                 if n_examined == _FEW_STEPS:  # to and fro: from here on, no step leads up
                     assert equation.reference is not None
@@ -438,7 +448,71 @@ class ActiveSet:
                 half: Floats = bound / (1.0 - found.error) * found.metric.spread + 2.0**-100 * theta
                 return half
             widened = 2.0 * bound
+        if least is not None:  # what follows is decided by rounding
+            equation.theta = least
         return None
+
+    def _descend(self, equation: Equation) -> None:
+        """Find the active records, step by step, with scores in pairs.
+
+        A step ends where the objective is least on the line to the solution of the equations.
+        """
+        rows, targets, penalty = self.rows, equation.targets, self.penalty
+        values, theta = targets.at(), equation.theta
+        scores, sides = self._sides_exactly(equation)
+        for _ in range(_MOST_STEPS):
+            moving = np.flatnonzero(sides != equation.sides)
+            if moving.size:
+                self.change(equation, moving, sides[moving])
+            if self._solve(equation) is None:
+                break
+            away = pair_sum(equation.theta, (-theta[0], -theta[1]))
+            after, wanted = self._sides_exactly(equation)
+            if np.array_equal(wanted, sides):
+                break
+            change = pair_sum(after, (-scores[0], -scores[1]))
+
+            def slope(
+                share: float,
+                start: Pair = theta,
+                away: Pair = away,
+                scores: Pair = scores,
+                change: Pair = change,
+            ) -> float:
+                loss = kernels.slope_exactly(
+                    *scores, *change, share, values, rows.weights, targets.epsilon, penalty.factors
+                )
+                return loss + penalty.slope(start[0] + share * away[0], away[0])
+
+            share = _least(slope)
+            if share == 0.0:
+                equation.theta = theta
+                break
+            theta = pair_sum(theta, pair_times(away, share))
+            equation.theta = theta
+            scores, sides = (after, wanted) if share == 1.0 else self._sides_exactly(equation)
+        self._look_at_all(equation, sides)
+
+    def _sides_exactly(self, equation: Equation) -> tuple[Pair, NDArray[np.int8]]:
+        """Return the scores of all records in pairs, and their sides."""
+        rows, theta, targets = self.rows, equation.theta, equation.targets
+        size = float(np.sqrt(theta[0] @ theta[0]))
+        n = rows.weights.size
+        scores, scores_low = np.zeros((2, n))
+        sides, gaps = np.zeros(n, dtype=np.int8), np.zeros(_BLOCK)
+        for start in range(0, n, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            some = np.flatnonzero(rows.weights[part] > 0) + start
+            own, high, low = np.zeros(some.size, dtype=np.int8), *np.zeros((2, some.size))
+            kernels.scores_exactly(*rows.pairs(some), *theta, high, low)
+            limit = 2.0**-96 * (targets.largest + rows.width * rows.norms[some] * (1.0 + size))
+            kernels.decide_exactly(
+                high, low, targets.at(some), limit, limit, targets.epsilon, own, gaps
+            )
+            if targets.epsilon == 0.0:
+                own[:] = 1
+            scores[some], scores_low[some], sides[some] = high, low, own
+        return (scores, scores_low), sides
 
     def _moved(self, equation: Equation, reach: float) -> float:
         """Bound how far coefficients in reach are from the reference."""
@@ -491,13 +565,17 @@ class ActiveSet:
             return None
         return extra
 
-    def _look_at_all(self, equation: Equation) -> int | None:
-        """Find the sides of all records; return how many changed, None after a shorter step."""
+    def _look_at_all(self, equation: Equation, known: NDArray[np.int8] | None = None) -> int | None:
+        """Find the sides of all records; return how many changed, None after a shorter step.
+
+        Where it is not certain, a side stays what it was, or is what is `known`; no step is made
+        shorter then.
+        """
         rows, targets = self.rows, equation.targets
         theta = equation.theta[0]
         scores, values = rows.scores(theta), targets.at()
         shorter = False
-        if equation.reference is not None:
+        if equation.reference is not None and known is None:
             share = self._length(equation, scores, values)
             if share < 1.0:
                 shorter = True
@@ -505,7 +583,10 @@ class ActiveSet:
                 equation.theta = theta, np.zeros_like(theta)
                 scores = rows.scores(theta)
         n, before = rows.weights.size, equation.sides
-        sides, slack = np.zeros(n, dtype=np.int8), np.zeros(n)
+        sides = np.zeros(n, dtype=np.int8)
+        if before.size == n:
+            sides[:] = before if known is None else known
+        slack = np.zeros(n)
         kernels.decide(
             scores, values, rows.weights, rows.norms, targets.epsilon, rows.score_error(theta),
             4.0 * UNIT * targets.largest, sides, slack,
@@ -534,20 +615,7 @@ class ActiveSet:
             )  # fmt: skip
             return loss + penalty.slope(start + share * away, away)
 
-        descent = -slope(0.0)
-        if not slope(1.0) > 1e-8 * descent > 0.0:
-            return 1.0
-        shortest, longest = 0.0, 1.0
-        for _ in range(40):
-            share = 0.5 * (shortest + longest)
-            rise = slope(share)
-            if rise > 0.0:
-                longest = share
-                continue
-            shortest = share
-            if rise > -0.1 * descent:
-                break
-        return shortest or 1.0
+        return _least(slope) or 1.0
 
     # -- records that come and go --------------------------------------------------------------
 
@@ -575,6 +643,26 @@ class ActiveSet:
         if equation.targets.epsilon == 0.0:
             self.change(equation, rows, np.ones(rows.size, dtype=np.int8))
             equation.slack[rows] = np.inf
+
+
+def _least(slope: Callable[[float], float]) -> float:
+    """Return a share of a step up to which a convex function falls, from its slope; 0 if none."""
+    descent = -slope(0.0)
+    if not descent > 0.0:
+        return 0.0
+    if not slope(1.0) > 1e-8 * descent:
+        return 1.0
+    shortest, longest = 0.0, 1.0
+    for _ in range(40):
+        share = 0.5 * (shortest + longest)
+        rise = slope(share)
+        if rise > 0.0:
+            longest = share
+            continue
+        shortest = share
+        if rise > -0.1 * descent:
+            break
+    return shortest
 
 
 def _invert(matrix: Pair, strengths: Floats) -> InverseHessian | None:

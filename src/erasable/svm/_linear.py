@@ -30,9 +30,8 @@ class LinearSVC(LatticeClassifier):
     ``(||w||**2 + b**2) / 2 + C sum_i s_i max(0, 1 - y_i f(x_i))**2``, with
     ``f(x) = w x + intercept_scaling * b`` and ``y_i`` 1 or -1. Of three classes or more, each has
     such an optimum against all others. The optimum is a function of the records alone. What is
-    published is the nearest point of a lattice, about 4e-9 in the score of the largest values, and
-    it is published only when it is certain: every rounding error is accounted for. So ``delete``
-    equals a refit bit for bit.
+    published is the nearest point of a lattice, about 4e-9 in the score of the largest values:
+    every rounding error is accounted for. So ``delete`` equals a refit bit for bit.
 
     Only records with a loss, ``y f(x) < 1``, count for the optimum, which solves linear equations
     of sums over them. A deletion subtracts a record from the sums, and looks at the few others
@@ -93,6 +92,11 @@ class LinearSVC(LatticeClassifier):
     a coefficient's penalty is at least ``2**-60`` and at most ``2**200`` of the weight of all
     records together, which matters for a `C` of a billion times a billion. Behind a scaler of a
     pipeline the model learns from the records as they are, with penalties scaled instead.
+
+    With a `C` of 1e16 or more, sums of 100 bits may not tell which point is the nearest. Then one
+    is published that is computed from the remaining records alone, in the order of a hash of their
+    ids: a refit still gives it bit for bit, but its coefficients need not be the smallest of all
+    that separate the records.
 
     Neither the hinge itself nor an L1 penalty is offered [1]_: their optima lie at kinks, where
     sums over records do not determine them.

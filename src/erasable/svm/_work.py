@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from erasable.core._grid_kernels import MAX_TOP
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Delta
 from erasable.core.errors import InvalidDataError, MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.gram import MAX_FEATURES
+from erasable.core.messages import refuse_huge_columns
 from erasable.core.row_arrays import padded
 from erasable.core.sparse_grid import tops
 from erasable.core.tables import Table
@@ -214,7 +216,9 @@ class SupportWork(ABC):
             )  # fmt: skip
         self._rows.n_jobs = n_jobs
         self._known()
-        return self._published(np.array([self._nearest(key, affine) for key in self._keys()]))
+        values = np.array([self._nearest(key, affine) for key in self._keys()])
+        self._start = {}  # it may be of records that are deleted by now
+        return self._published(values)
 
     @abstractmethod
     def _published(self, values: Floats) -> Equations:
@@ -305,7 +309,8 @@ class SupportWork(ABC):
             strengths = np.clip(root * root / float(settings["C"]) * scale, least, largest)
             if not settings["fit_intercept"]:
                 return Penalty(strengths, np.zeros(root.size), 0.0, factors * scale)
-            squared = float(settings["C"]) * float(settings["intercept_scaling"]) ** 2
+            scaling = float(settings["intercept_scaling"])
+            squared = float(settings["C"]) * scaling * scaling
             strength = min(max(scale / squared if squared else np.inf, least), largest)
         bent = np.append((shift - columns.origin) * columns.unit, 1.0)
         return Penalty(np.append(strengths, 0.0), bent, float(strength), factors * scale)
@@ -400,6 +405,7 @@ class NumberWork(SupportWork):
         self._numbers = records.y.reshape(-1, 1).astype(np.float64)
         self._scaled = np.zeros(self._used.size)
         self._bounds = Extremes.fit(self._numbers, np.flatnonzero(self._used))
+        self._refuse_huge()
         self._fill()
         super().__init__(held, settings, start)
 
@@ -417,6 +423,10 @@ class NumberWork(SupportWork):
     def _scale(self) -> float:
         return math.ldexp(1.0, self._scaled_by)
 
+    def _refuse_huge(self) -> None:
+        huge = np.array([self.top > MAX_TOP])
+        refuse_huge_columns(huge, f"2**{MAX_TOP}", "products need", ["y"])
+
     def _fill(self) -> None:
         """Scale the targets."""
         self._scaled_by = self.top
@@ -427,8 +437,10 @@ class NumberWork(SupportWork):
         return [0]
 
     def _targets(self, key: Any) -> Targets:
-        epsilon = float(self._settings["epsilon"])
-        return Targets(self._scaled, epsilon=math.ldexp(epsilon, -self._scaled_by))
+        share, exponent = math.frexp(float(self._settings["epsilon"]))
+        exponent -= self._scaled_by  # from 1 on, as with 2, the optimum is 0
+        epsilon = math.ldexp(share, exponent) if exponent < 2 else 2.0
+        return Targets(self._scaled, epsilon=epsilon)
 
     def _factors(self, key: Any) -> Floats:
         return np.ones(2)
@@ -450,6 +462,7 @@ class NumberWork(SupportWork):
         self._used[rows] = used
         some = rows[used]
         self._bounds.add(Table(self._numbers, self.used_rows), some)
+        self._refuse_huge()
         self._scaled[some] = np.ldexp(self._numbers[some, 0], -self._scaled_by)
         return True
 
