@@ -73,6 +73,8 @@ suppress list
 suppress release patient-3
 suppress export --output erased.json
 suppress import erased.json
+target scan visits.csv
+target erase sqlite:///clinic.db --subject patients.id
 compile
 --version
 --help
@@ -90,6 +92,10 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     folder.mkdir()
     states = make_tiny(folder)
     told("backup", "../monday.tar", folder=folder)
+    with closing(sqlite3.connect(folder / "clinic.db")) as base:
+        base.execute("create table patients (id text primary key)")
+        base.execute("insert into patients values ('patient-3')")
+        base.commit()
     return folder, states
 
 

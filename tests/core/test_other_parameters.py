@@ -51,6 +51,8 @@ def test_the_default_of_scikit_learn_is_ignored(name: str, parameter: str) -> No
     theirs = inspect.signature(THEIRS[name]).parameters
     if parameter not in theirs:
         pytest.skip("of another version of scikit-learn")
+    if (name, parameter) == ("LinearSVR", "loss"):
+        pytest.skip("the default has kinks, and is refused")
     with_default = remade(name, **{parameter: theirs[parameter].default})
     assert repr(with_default) == repr(made(name))
     assert parameter not in with_default.get_params()

@@ -43,7 +43,7 @@ READERS = [name for name, cls, _ in all_estimators() if cls._reads_blocks]
 OF_DOCUMENTS = {"CountVectorizer", "TfidfVectorizer"}
 TAKE_GAPS = {name for name in READERS if get_tags(INSTANCES[name]).input_tags.allow_nan}
 SCALERS = [StandardScaler(), MinMaxScaler(), MaxAbsScaler(), RobustScaler()]
-QUICK = {"n_neighbors": 1, "n_clusters": 2, "n_components": 1, "random_state": 0}
+QUICK = {"n_neighbors": 1, "n_clusters": 2, "n_segments": 1, "n_components": 1, "random_state": 0}
 REFUSAL = "the features of the records lie in files, from which"
 
 
@@ -289,5 +289,5 @@ def test_a_block_that_is_read_wrongly_is_noticed(
 
 def test_the_sentence_names_those_that_read_no_blocks() -> None:
     others = set(INSTANCES) - set(READERS) - {"Pipeline", "ColumnTransformer"}
-    assert sorted(others) == ["Refit"]
-    assert IN_MEMORY.startswith("Embedding on a cluster, Refit, and shards")
+    assert sorted(others) == ["MLPClassifier", "MLPRegressor", "Refit"]
+    assert IN_MEMORY.startswith("Embedding on a cluster, MLPClassifier, MLPRegressor, Refit, and")

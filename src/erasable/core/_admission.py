@@ -22,7 +22,10 @@ from erasable.core.values import ANYTHING, Accepts, refuse_unsuited
 if TYPE_CHECKING:
     from erasable.core.model import Model
 
-IN_MEMORY = "Embedding on a cluster, Refit, and shards and bags of erasable's own estimators"
+IN_MEMORY = (
+    "Embedding on a cluster, MLPClassifier, MLPRegressor, Refit, and shards and bags of "
+    "erasable's own estimators"
+)
 """What learns from features in memory alone, for messages."""
 
 # Parts of a tuple of records, by its length.

@@ -24,6 +24,7 @@ from erasable.core.changes import NOTHING, Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError
 from erasable.core.estimator import NEVER, Erasable
+from erasable.core.passes import Block, Pass, run
 from erasable.core.seeds import SEEDS
 from erasable.core.sparse import parts
 from erasable.core.tables import Table
@@ -31,6 +32,16 @@ from erasable.core.tape import Stream
 
 _MOST = 2**16
 _COMPONENTS = [Interval(Integral, 1, _MOST, closed="both")]
+
+
+class _Look(Pass[None]):
+    """Reads every value, so that a gap is refused, as in memory."""
+
+    def of_block(self, block: Block) -> None:
+        """Find nothing."""
+
+    def merge(self, one: None, other: None) -> None:
+        """Find nothing."""
 
 
 class _Drawn:
@@ -67,6 +78,9 @@ class _RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasa
     # -- what is learned -----------------------------------------------------------------------
 
     def _fit_rows(self) -> None:
+        held = self._attached()
+        if not Table(held.records.matrix).is_sparse:
+            run(_Look(), held.records.matrix, held.live_rows(), n_jobs=self._n_jobs)
         self._drawn = _Drawn()
         self._accelerator = self._drawn
 

@@ -41,7 +41,9 @@ DRAWN = {
     "note": lambda rng: " ".join(rng.choices(WORDS, k=rng.randrange(4, 9))),
 }
 TEXTS = ("plan", "town", "note")
-NOT_MODELS = ("compose.", "pipeline.", "preprocessing.", "feature_extraction.")
+NOT_MODELS = (
+    "compose.", "pipeline.", "preprocessing.", "feature_extraction.", "random_projection."
+)  # fmt: skip
 NAMES = [
     *(name for name in names_of_erasable() if not name.startswith(NOT_MODELS)),
     "sklearn.ensemble.HistGradientBoostingClassifier",
@@ -120,7 +122,7 @@ def fresh(context, model, rows, empty=""):
 def target_of(name):
     if name.startswith(("cluster.", "decomposition.")) or name.endswith("KernelDensity"):
         return None
-    kinds = ("Regressor", "LinearRegression", "Ridge", "Segmented", "Nadaraya", "Lasso")
+    kinds = ("Regressor", "LinearRegression", "Ridge", "Segmented", "Nadaraya", "Lasso", "SVR")
     return "cost" if any(kind in name for kind in kinds) else "sick"
 
 
