@@ -46,7 +46,7 @@ def broken_lives(kind: str, n: int) -> Iterator[str]:
 
 def test_lives_are_about_every_estimator_in_every_form() -> None:
     drawn: Counter[str] = Counter()
-    for number in range(320):
+    for number in range(480):
         drawn += live(number, "listed", steps=[])
     names = {name for name, _, _ in all_estimators()} - {"Embedding"}
     containers = {"array", "fortran", "float32", "list", "objects", "csr", "csc", *FRAMES}
