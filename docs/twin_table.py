@@ -173,7 +173,7 @@ _DRAWN_BY_NAME = (
 _DESCENT = (
     "`hidden_layer_sizes=(32,)`, `max_iter=20`, `learning_rate_init=0.2`; `batch_size` is a share "
     "of the records; gradients are rounded to a lattice of `lattice_step`; `alpha` "
-    "penalises the mean loss of a batch, whatever its size"
+    "is a factor of the squared weights, beside the mean loss of a batch"
 )
 _POISSON = "the count of a record in a bag has a Poisson distribution"
 _LEAVES = "`leaf_size=128`"

@@ -227,7 +227,7 @@ OTHER_PARAMETERS: Mapping[str, Mapping[str, Other]] = {
             "the other hinge has kinks, at which no sums of records determine an optimum",
             ("squared_hinge",),
         ),
-        "multi_class": Other("each class is told from all others", ("ovr",)),
+        "multi_class": Other("there is one model for each class, against all others", ("ovr",)),
         "penalty": Other("an optimum with another penalty is not smooth; set C alone", ("l2",)),
     },
     "LinearSVR": {
