@@ -141,7 +141,7 @@ class Transformer:
 
     _change: TableChange = VALUES
     _makes_dense: ClassVar[bool] = False
-    """Whether its output is dense whatever its input, so that steps behind take sparse records."""
+    """Whether its output is always dense, so that later steps of a pipeline take sparse records."""
 
     @property
     def _is_map(self) -> bool:

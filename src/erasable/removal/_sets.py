@@ -132,8 +132,8 @@ class Sets:
     def drawn(self, seed: int) -> Ints:
         """Return the rows of forget in a random order that depends on their ids alone.
 
-        A record keeps its place among the others, whatever the order of the rows, and whichever
-        other records there are.
+        The relative order of two records depends neither on the order of the rows nor on the other
+        records.
         """
         keys = Tape(seed).child("removal").record_keys(self.ids)
         return np.argsort(keys, kind="stable")

@@ -49,8 +49,8 @@ class LinearSVC(LatticeClassifier):
         the penalty small.
     class_weight : dict, "balanced" or None, default=None
         Factors of the records' weights, by class. "balanced" makes the classes weigh the same. A
-        class that is not in the dict has 1. Of three classes or more, the records of all others
-        have 1 where a class is told from them, as in scikit-learn.
+        class that is not in the dict has 1. With three classes or more, the model of a class
+        gives the records of all other classes the factor 1, as in scikit-learn.
     classes : array-like of shape (n_classes,), default=None
         Labels of all classes. By default those of the records: when the last record of a class is
         deleted, the class is gone.

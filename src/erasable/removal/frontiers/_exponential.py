@@ -59,8 +59,8 @@ def gaussian_frontier(alpha: Any, divergence: float, kind: str = "kl") -> Any:
 
     Notes
     -----
-    By the distance of Wasserstein no p of any shape costs less, whatever p1 and p2 are: that is the
-    inequality of the triangle. For the other kinds and a free covariance see
+    By the Wasserstein distance no distribution p, Gaussian or not, costs less, for any p1 and p2:
+    this follows from the triangle inequality. For the other kinds and a free covariance see
     `exponential_family_frontier`, which is of Kullback-Leibler.
 
     References
