@@ -190,13 +190,13 @@ class _AheadSamples(Samples):
         self._known = {}
         self.add_to(j, stays)
 
+    @abstractmethod
     def gains_of(self, rows: Ints) -> Floats:
         """Return what each of some records would add, shape (n_samples, n_rows)."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement gains_of()")
 
+    @abstractmethod
     def add_to(self, j: int, stays: Flags) -> None:
         """Add a record to the states in which it stays."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement add_to()")
 
 
 class _StateSamples(_AheadSamples):
