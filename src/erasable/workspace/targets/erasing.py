@@ -25,6 +25,7 @@ from erasable.workspace.evidence import log
 from erasable.workspace.identity import subjects, suppression
 from erasable.workspace.identity.canonical import canonical, declared
 from erasable.workspace.targets import relations, residue
+from erasable.workspace.targets.marks import SHORTEST
 from erasable.workspace.targets.relations import Key, Link
 from erasable.workspace.targets.scanning import tokens_under
 
@@ -355,7 +356,7 @@ class Spellings:
     def marks(self, form: str) -> set[bytes]:
         """Return the bytes to look for, those that are long enough."""
         every = {mark.encode(form) for of in self._marks.values() for mark in of}
-        return {mark for mark in every if len(mark) >= residue.SHORTEST}
+        return {mark for mark in every if len(mark) >= SHORTEST}
 
     def count(self, found: Collection[bytes], form: str) -> int:
         """Return of how many identities any of some bytes are."""
@@ -363,9 +364,7 @@ class Spellings:
 
     def n_short(self) -> int:
         """Return how many identities have a spelling too short to look for."""
-        return sum(
-            any(len(mark.encode()) < residue.SHORTEST for mark in of) for of in self._marks.values()
-        )
+        return sum(any(len(mark.encode()) < SHORTEST for mark in of) for of in self._marks.values())
 
 
 def _judge(

@@ -3,15 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-SHORTEST = 6
-"""Bytes of a mark, at least: shorter ones are in a file by chance."""
+from erasable.workspace.targets.marks import SHORTEST, Marks
 
 _AT_ONCE = 1 << 22  # bytes that are looked through at a time
+
+
+@dataclass(slots=True)
+class Found:
+    """The result of a search for marks."""
+
+    n_left: int = 0  # values of people who are gone, still there
+    n_living: int = 0  # values of records that stay, which a search has to find
+    where: list[str] = field(default_factory=list)  # names of files with values of the former
+    # why the search says less than that they are gone: a log elsewhere, a file that was not read
+    reasons: list[str] = field(default_factory=list)
+
+
+def search(files: Iterable[Path], marks: Marks, living: Marks) -> Found:
+    """Look for values in files, decoded where they are compressed."""
+    found = Found()
+    left, alive = set[bytes](), set[bytes]()
+    gone, stay = marks.every(), living.every()
+    for path in files:
+        try:
+            there = marks_in(path, gone | stay)
+        except FileNotFoundError:  # it was removed meanwhile
+            continue
+        except OSError as error:
+            found.reasons.append(f"{path.name} could not be read ({type(error).__name__})")
+            continue
+        if there & gone:
+            left |= there & gone
+            found.where.append(path.name)
+        alive |= there & stay
+    found.n_left, found.n_living = marks.count(left), living.count(alive)
+    return found
 
 
 def marks_in(path: Path, marks: Collection[bytes]) -> set[bytes]:

@@ -1,0 +1,80 @@
+"""Kinds of targets: which class opens a place, by how its URL begins.
+
+A package adds a kind by an entry point of the group ``erasable.targets``, whose name is how its
+URLs begin, and which names a subclass of `erasable.workspace.targets.protocol.Target`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Protocol
+
+from erasable.core._optional import needs
+from erasable.core.errors import SourceError
+from erasable.workspace.targets.protocol import Settings, Target
+
+GROUP = "erasable.targets"
+
+
+class Opener(Protocol):
+    """A class of targets."""
+
+    def __call__(self, place: str, settings: Settings) -> Target:
+        """Open a place; `place` is as the user wrote it, with credentials."""
+
+
+_OWN = {
+    "chroma": ("chroma", "ChromaTarget"),  # chroma:FOLDER#COLLECTION, or chroma+http://HOST#...
+    "command": ("commands", "CommandTarget"),  # command:PROGRAM ARGUMENTS
+    "delta": ("delta", "DeltaTarget"),  # delta:FOLDER
+    "faiss": ("faiss", "FaissTarget"),  # faiss:FILE
+    "iceberg": ("iceberg", "IcebergTarget"),  # iceberg:CATALOG#NAMESPACE.TABLE
+    "lancedb": ("lance", "LanceTarget"),  # lancedb:FOLDER#TABLE
+    "milvus": ("milvus", "MilvusTarget"),  # milvus:FILE#COLLECTION, or milvus+http://HOST#...
+    "qdrant": ("qdrant", "QdrantTarget"),  # qdrant:FOLDER#COLLECTION, or qdrant+http://HOST#...
+    "redis": ("redis", "RedisTarget"),  # redis://HOST:PORT/DATABASE#PATTERN
+}
+_FILES = ("files", "FilesTarget")  # a folder, or a prefix in an object store
+_DATABASES = ("databases", "DatabaseTarget")  # what SQLAlchemy has a dialect for
+
+
+def kind_of(place: str) -> str:
+    """Return the kind of a place.
+
+    >>> kind_of("chroma:index#docs"), kind_of("postgresql+psycopg://ann@db/shop"), kind_of("lake/")
+    ('chroma', 'postgresql', 'files')
+    """
+    head, colon, _ = place.partition(":")
+    scheme = head.partition("+")[0].lower()
+    if not colon or len(scheme) < 2 or "/" in head or scheme in _STORES:
+        return "files"
+    return scheme
+
+
+_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "file", "memory"}
+
+
+def opened(place: str, settings: Settings) -> Target:
+    """Open a place, by the class of its kind."""
+    kind = kind_of(place)
+    if kind == "files":
+        return _own(*_FILES)(place, settings)
+    if kind in _OWN:
+        return _own(*_OWN[kind])(place, settings)
+    for each in entry_points(group=GROUP, name=kind):
+        found: Opener = each.load()
+        return found(place, settings)
+    if "://" in place:
+        return _own(*_DATABASES)(place, settings)
+    raise SourceError(
+        f"nothing opens {kind[:40]!r}: places; expected a folder, a URL of a database, or one of "
+        f"{', '.join(f'{each}:' for each in _OWN)}; a package adds others by entry points of the "
+        f"group {GROUP!r}"
+    )
+
+
+def _own(module: str, name: str) -> Opener:
+    with needs("targets", "a target of this kind"):
+        found: Opener = getattr(import_module(f"erasable.workspace.targets.{module}"), name)
+    return found

@@ -1,0 +1,225 @@
+"""The protocol of targets: places outside of the workspace that people are erased from.
+
+`Target` is what the workspace asks of a place, `RecordTarget` the part of it that places have in
+common which list records and delete them by their keys.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol
+
+from erasable.workspace.targets import residue
+from erasable.workspace.targets.marks import Marks
+from erasable.workspace.targets.residue import Found
+
+N_LIVING = 20
+"""Values of records that stay, by which a search shows that it finds what is there."""
+
+
+class Subject(NamedTuple):
+    """A field that says whose a record is."""
+
+    field: str  # a column, or a key of the metadata; of a database TABLE.COLUMN
+    type: str  # of its identities
+    region: str | None = None  # of telephone numbers without a country code
+
+
+class People(Protocol):
+    """People who are to be erased; the workspace knows them by keyed hashes alone."""
+
+    def among(self, values: Collection[Any], subject: Subject) -> Mapping[Any, str]:
+        """Return the values that name such a person, each with a name of the person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How people are erased from a target."""
+
+    subjects: tuple[Subject, ...]
+    action: str = "delete"  # "delete", "null" or "mask"
+    keep: tuple[str, ...] = ()  # fields that null and mask leave as they are
+    cascade: tuple[str, ...] = ()  # tables whose rows go with those that they refer to
+
+
+@dataclass(slots=True)
+class Plan:
+    """Records of people, as they were found."""
+
+    keys: dict[str, list[Any]] = field(default_factory=dict)  # by table, collection or file
+    n_records: dict[str, int] = field(default_factory=dict)  # by the person's name
+    marks: Marks = field(default_factory=Marks)  # what these records leave in files
+    living: Marks = field(default_factory=Marks)  # some of what others have there
+    changed: dict[str, int] = field(default_factory=dict)  # rows that leave or change, by table
+    detached: dict[str, int] = field(default_factory=dict)  # rows that lose a reference, by column
+    triggers: list[str] = field(default_factory=list)  # which may change other rows
+
+    def __bool__(self) -> bool:
+        """Tell whether anybody was found."""
+        return any(self.keys.values())
+
+    def add(self, other: Plan) -> None:
+        """Add what was found later."""
+        for table, keys in other.keys.items():
+            self.keys.setdefault(table, []).extend(keys)
+        for mine, theirs in (
+            (self.n_records, other.n_records), (self.changed, other.changed),
+            (self.detached, other.detached),
+        ):  # fmt: skip
+            for name, n in theirs.items():
+                mine[name] = mine.get(name, 0) + n
+        self.triggers = sorted({*self.triggers, *other.triggers})
+        self.marks.add_all(other.marks)
+        self.living.add_all(other.living)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON, without the keys: they are found again."""
+        return {
+            "n_records": self.n_records, "changed": self.changed, "detached": self.detached,
+            "triggers": self.triggers, "marks": self.marks.to_json(),
+            "living": self.living.to_json(),
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, kept: dict[str, Any]) -> Plan:
+        """Return what `to_json` returned."""
+        marks, living = (Marks.from_json(kept[name]) for name in ("marks", "living"))
+        return cls(**(kept | {"marks": marks, "living": living}))
+
+
+class Target(AbstractContextManager["Target"]):
+    """A place that people are erased from.
+
+    `place` is a URL or path as the user gave it, with credentials; `shown` has none. Every method
+    raises SourceError with one line where the place cannot be reached, read or changed.
+
+    A target is asked in this order, and may be killed at any point: what is left of a plan is
+    found again, and erased, by the next attempt.
+    """
+
+    shown: str
+
+    def __enter__(self) -> Target:
+        """Return the target; leaving the block closes it."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close connections and files."""
+        self.close()
+
+    def close(self) -> None:
+        """Close connections and files."""
+
+    @abstractmethod
+    def find(self, people: People) -> Plan:
+        """Find the records of people; nothing is changed, also where the erasure would fail.
+
+        It is the dry run: `erase` changes what the plan says, and nothing else.
+        """
+
+    @abstractmethod
+    def erase(self, plan: Plan) -> None:
+        """Erase the records of a plan; those that are gone already are no error."""
+
+    @abstractmethod
+    def compact(self) -> list[str]:
+        """Have the place free the room of deleted records; return why that is not all, if so."""
+
+    @abstractmethod
+    def scan(self, marks: Marks, living: Marks) -> Found:
+        """Look for values in all files of the place, decoded where they are compressed."""
+
+
+@dataclass(slots=True)
+class Records:
+    """Records of a place, some at a time."""
+
+    keys: Sequence[Any]  # by which `RecordTarget.delete` takes them out; JSON values
+    # values by field; None where a record has none. A vector is a list or an array.
+    fields: Mapping[str, Sequence[Any]]
+
+
+class RecordTarget(Target):
+    """Base of targets that list their records, and delete them by their keys.
+
+    A subclass has `batches`, `delete`, `compact` and `files`; `name` is that of the collection.
+    """
+
+    name: str
+    settings: Settings
+
+    @abstractmethod
+    def batches(self) -> Iterator[Records]:
+        """Return all records, some at a time, with all fields that hold something of a person."""
+
+    @abstractmethod
+    def delete(self, keys: Sequence[Any]) -> None:
+        """Delete records; keys that are not there are no error."""
+
+    @abstractmethod
+    def files(self) -> Iterable[Path] | None:
+        """Return all files that the place keeps, also logs; None where they cannot be seen."""
+
+    def unreached(self) -> list[str]:
+        """Return where values may be besides the files, a reason for each."""
+        return []
+
+    def find(self, people: People) -> Plan:
+        """Find the records of people, and what only they have."""
+        plan = Plan()
+        keys: set[Any] = set()
+        for batch in self.batches():
+            for at, names in self._owners(batch, people).items():
+                keys.add(batch.keys[at])
+                for name in names:
+                    plan.n_records[name] = plan.n_records.get(name, 0) + 1
+                for values in batch.fields.values():
+                    plan.marks.add(values[at])
+        if keys:
+            for batch in self.batches():
+                stay = [at for at, key in enumerate(batch.keys) if key not in keys]
+                for values in batch.fields.values():
+                    own = [values[at] for at in stay]
+                    plan.marks.drop(own)
+                    for value in own[: N_LIVING - len(plan.living)]:
+                        plan.living.add(value)
+            plan.keys[self.name] = sorted(keys, key=repr)
+            plan.changed[self.name] = len(keys)
+        return plan
+
+    def erase(self, plan: Plan) -> None:
+        """Delete the records of a plan."""
+        self.delete(plan.keys.get(self.name, []))
+
+    def scan(self, marks: Marks, living: Marks) -> Found:
+        """Look for values in all files."""
+        files = self.files()
+        if files is None:
+            return Found(reasons=["its files cannot be seen from here", *self.unreached()])
+        found = residue.search(files, marks, living)
+        found.reasons += self.unreached()
+        return found
+
+    def _owners(self, batch: Records, people: People) -> dict[int, set[str]]:
+        """Return which records are of people, and of whom."""
+        found: dict[int, set[str]] = {}
+        for subject in self.settings.subjects:
+            values = batch.fields.get(subject.field)
+            if values is None:
+                continue
+            given = {value for value in values if value is not None}
+            among = people.among(given, subject)
+            for at, value in enumerate(values):
+                if value is not None and value in among:
+                    found.setdefault(at, set()).add(among[value])
+        return found
