@@ -168,6 +168,8 @@ def _print_receipt(says: dict[str, Any]) -> None:
     if touched:
         show.line()
         show.table(["", "name", "treatment", "exactness", "records"], touched, right="records")
+    for line in wording.doubts(says):
+        show.line(line)
     if says["not_covered"]:
         show.line()
         show.line(f"not covered: {', '.join(says['not_covered'])}")

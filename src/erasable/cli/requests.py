@@ -191,6 +191,7 @@ def process(
                     done, "n_unmatched", "n_kept_out", "n_records", "n_corrected", "n_needless"
                 ),
                 "models": done.treatments,
+                "targets": done.targets,
                 "resumed": done.n_resumed,
                 **show.picked(done, "hooks", "seconds", "warnings"),
                 **({"phases": phases} if profile else {}),
@@ -274,6 +275,10 @@ def besides(done: Any) -> list[str]:
             f"completed {show.words(done.n_resumed, 'request')} that an interrupted process had "
             "carried out; `erasable receipt show` tells what was erased"
         )
+    for each in done.targets:
+        n = show.words(each["n_records"], "record")
+        reason = "" if each["reason"] is None else f": {each['reason']}"
+        lines.append(f"target {each['target']}: {n}, {each['verdict']}{reason}")
     if done.hooks:
         lines.append(f"ran the hooks of {', '.join(done.hooks)}")
     return lines

@@ -10,8 +10,27 @@ import erasable.cli.show as show
 from erasable.cli.frame import CommandGroup, command, opened
 from erasable.cli.options import FOLDER, IDENTITY_TYPES, JSON, argument, option, switch
 from erasable.cli.options import columns as listed
+from erasable.workspace.targets.catalogue import variable
 
 app = typer.Typer()
+
+SUBJECT = option(
+    "FIELD:TYPE,...",
+    "Fields that say whose records there are, of a database TABLE.COL, with the type of their "
+    f"values: {IDENTITY_TYPES}. By default id.",
+    "--subject", default=...,
+)  # fmt: skip
+ACTION = option(
+    "ACTION",
+    "What becomes of their records: delete; null, which empties all fields but keys; or mask, "
+    "which replaces texts, too.",
+    "--action", default="delete",
+)  # fmt: skip
+KEEP = option("FIELD,...", "Fields that null and mask leave as they are.", "--keep")
+CASCADE = option(
+    "TABLE,...", "Tables whose rows go with what they refer to, where the schema does not say.",
+    "--cascade",
+)  # fmt: skip
 
 group = typer.Typer(
     cls=CommandGroup, help="Look for people in databases and files outside of the workspace."
@@ -72,27 +91,105 @@ def _told(n_columns: int, n_erased: int) -> str:
     )
 
 
+@command(group, "add", example="erasable target add index chroma:index#docs --subject author:email")
+def add(
+    name: str = argument("NAME", "The name of the target."),
+    place: str = argument(
+        "PLACE",
+        "A folder or file, the URL of a database, or a store such as chroma:FOLDER#COLLECTION.",
+    ),
+    subject: list[str] = SUBJECT,
+    action: str = ACTION,
+    keep: list[str] | None = KEEP,
+    cascade: list[str] | None = CASCADE,
+    may_empty: bool = switch("--all", "All records may be of one person."),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Have every later request erase people from a place outside of the workspace, too."""
+    added = opened(folder).add_target(
+        name, place, _names(subject), action=action, keep=_names(keep), cascade=_names(cascade),
+        may_empty=may_empty,
+    )  # fmt: skip
+    if show.printed(as_json, asdict(added)):
+        return
+    show.line(f"added {added.name}: every request erases people from {added.place}, too")
+    if added.place != place:
+        show.line(
+            "its password is not kept: where requests are carried out, set "
+            f"{variable(added.name)} to the whole URL"
+        )
+
+
+@command(group, "list", example="erasable target list")
+def list_(folder: str = FOLDER, as_json: bool = JSON) -> None:
+    """List the targets, and the requests that are still to be carried out there."""
+    found = opened(folder).targets()
+    if show.printed(as_json, {"targets": found}):
+        return
+    if not found:
+        show.line("no target yet; `erasable target add` adds one")
+        return
+    rows = [
+        (each["name"], each["place"], ", ".join(each["subjects"]), each["action"],
+         show.count(each["waiting"]))
+        for each in found
+    ]  # fmt: skip
+    show.table(["name", "place", "subjects", "action", "waiting"], rows, right="waiting")
+    for each in found:
+        if each["error"]:
+            show.line(f"{each['name']}: {show.one_line(each['error'])}")
+
+
+@command(group, "check", example="erasable target check")
+def check(
+    name: str | None = argument("NAME", "A target; by default all.", default=None),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Find people who were erased and are in a target again; end with 1 if there are some."""
+    found = opened(folder).check_target(name)
+    if not show.printed(as_json, {"targets": [asdict(each) for each in found]}):
+        rows = [(each.target, show.count(each.n_people), show.count(each.n_records))
+                for each in found if each.error is None]  # fmt: skip
+        show.table(["target", "people", "records"], rows, right="people,records")
+        for each in found:
+            if each.error is not None:
+                show.line(f"{each.target}: {show.one_line(each.error)}")
+        if any(each.n_people for each in found):
+            show.line("`erasable target erase NAME --yes` takes them out")
+    if any(each.n_people or each.error for each in found):
+        raise typer.Exit(1)
+
+
+@command(group, "remove", example="erasable target remove index")
+def remove(
+    name: str = argument("NAME", "The name of the target."),
+    give_up: bool = switch(
+        "--give-up", "Also if requests are to be carried out there: receipts say so."
+    ),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Have later requests not erase from a target; nothing is changed there."""
+    given_up = opened(folder).remove_target(name, give_up=give_up)
+    if show.printed(as_json, {"removed": name, "given_up": given_up}):
+        return
+    show.line(f"removed {name}; nothing was changed there")
+    if given_up:
+        n = show.words(len(given_up), "request")
+        show.line(f"{n} waited for it: `erasable process` completes them, as not covered there")
+
+
 @command(
     group, "erase", example="erasable target erase sqlite:///shop.db --subject customers.mail:email"
 )
 def erase(
     place: str = argument("PLACE", "The URL of a database, such as sqlite:///shop.db."),
-    subject: list[str] = option(
-        "TABLE.COL:TYPE,...",
-        f"Columns that say whose rows there are, with the type of their values: {IDENTITY_TYPES}. "
-        "By default id.",
-        default=...,
-    ),
-    action: str = option(
-        "ACTION",
-        "What becomes of their rows: delete; null, which empties all columns but keys; or mask, "
-        "which replaces texts, too.",
-        default="delete",
-    ),
-    cascade: list[str] | None = option(
-        "TABLE,...", "Tables whose rows go with what they refer to, where the schema does not say."
-    ),
-    keep: list[str] | None = option("COL,...", "Columns that null and mask leave as they are."),
+    subject: list[str] = SUBJECT,
+    action: str = ACTION,
+    cascade: list[str] | None = CASCADE,
+    keep: list[str] | None = KEEP,
     yes: bool = switch("--yes", "Change the rows; without it nothing is changed (a dry run)."),
     folder: str = FOLDER,
     as_json: bool = JSON,

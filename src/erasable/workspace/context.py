@@ -19,7 +19,14 @@ from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.engine import Ledger
-from erasable.workspace.ledger.schema import fragment, garbage, model_version, request, step
+from erasable.workspace.ledger.schema import (
+    fragment,
+    garbage,
+    model_version,
+    request,
+    step,
+    target,
+)
 from erasable.workspace.ledger.sqlite import sqlite_url
 from erasable.workspace.locking import Claim, Lock, hold
 from erasable.workspace.locking.folder import FolderLock
@@ -339,7 +346,7 @@ _KEYS = union_all(
         )
         for column in (
             fragment.c.key, model_version.c.key, request.c.values_key, step.c.key,
-            step.c.wanted_key,
+            step.c.wanted_key, target.c.plan_key,
         )
     )
 )  # fmt: skip

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from erasable.workspace.requests.restoring import Imported
     from erasable.workspace.requests.worker import Done
     from erasable.workspace.selection.choice import ChosenRecords
+    from erasable.workspace.targets.catalogue import TargetRow
+    from erasable.workspace.targets.checking import ReturnedPeople
     from erasable.workspace.targets.erasing import Erased
     from erasable.workspace.targets.scanning import Scanned
 
@@ -1034,18 +1036,18 @@ class Workspace:
         return worker.tasks(self.context)
 
     def retry(self, names: Sequence[str] = ()) -> list[Failure]:
-        """Try models and data sets that failed again at once.
+        """Try models, data sets and targets that failed again at once.
 
         Parameters
         ----------
         names : sequence of str
-            Of models and data sets; by default all that failed.
+            Of models, data sets and targets; by default all that failed.
 
         Returns
         -------
         list of Failure
-            Each with target ("model" or "dataset"), name, state ("waiting" or "dead"), attempts,
-            error, failed_at, again_at and n_requests.
+            Each with target ("model", "dataset" or "target"), name, state ("waiting" or "dead"),
+            attempts, error, failed_at, again_at and n_requests.
         """
         from erasable.workspace.requests import failures
 
@@ -1152,6 +1154,122 @@ class Workspace:
         from erasable.workspace.targets import scanning
 
         return scanning.scan(self.context, place, query, subjects)
+
+    def add_target(
+        self,
+        name: str,
+        place: str,
+        subjects: Sequence[str],
+        *,
+        action: str = "delete",
+        keep: Collection[str] = (),
+        cascade: Collection[str] = (),
+        may_empty: bool = False,
+    ) -> TargetRow:
+        """Add a place outside of the workspace that every later request erases people from, too.
+
+        The place is read once, to see that it can be; nothing is changed there. The ledger keeps it
+        without credentials: where requests are carried out, the environment variable
+        ``ERASABLE_TARGET_NAME`` has the place with them.
+
+        Parameters
+        ----------
+        name : str
+        place : str
+            A folder or file, the URL of a database as SQLAlchemy has it, or of another kind such as
+            "chroma:FOLDER#COLLECTION"; see the page on targets in the documentation.
+        subjects : sequence of str
+            Fields that say whose a record is, as "mail:email", of a database
+            "customers.mail:email"; without a type, of type id.
+        action : {"delete", "null", "mask"}, default="delete"
+            What becomes of the records; see `erase_target`.
+        keep : collection of str
+            Fields that null and mask leave as they are.
+        cascade : collection of str
+            Tables whose rows leave with the rows that they refer to.
+        may_empty : bool, default=False
+            Whether all records may be of one person; by default that is an error.
+
+        Returns
+        -------
+        TargetRow
+            With id, name, place and settings.
+
+        Raises
+        ------
+        WorkspaceError
+            There is a target of the name, or over the same records.
+        SourceError
+            The place cannot be read, or has not one of the fields.
+        InvalidParameterError
+            There is no such action or type.
+        MissingPackageError
+            The client of such a place is not installed.
+        """
+        from erasable.workspace.targets import catalogue
+
+        settings = catalogue.settings_of(subjects, action, keep, cascade, may_empty=may_empty)
+        return catalogue.add(self.context, name, place, settings)
+
+    def targets(self) -> list[dict[str, Any]]:
+        """Return the targets, by name.
+
+        Returns
+        -------
+        list of dict
+            With name, place (without credentials), subjects, action, keep, cascade, may_empty,
+            waiting (number of requests that are still to be carried out there), error (why the last
+            attempt failed) and again_at.
+        """
+        from erasable.workspace.requests import owed
+
+        return owed.targets(self.context)
+
+    def check_target(self, name: str | None = None) -> list[ReturnedPeople]:
+        """Find people on the suppression list who are in targets (again); nothing is changed.
+
+        Parameters
+        ----------
+        name : str, default=None
+            A target; by default all.
+
+        Returns
+        -------
+        list of ReturnedPeople
+            Each with target, n_people, n_records and error (None, or why it could not be read).
+        """
+        from erasable.workspace.targets import checking
+
+        return checking.check(self.context, name)
+
+    def remove_target(self, name: str, *, give_up: bool = False) -> list[str]:
+        """Remove a target: later requests do not erase from it. Nothing is changed there.
+
+        Parameters
+        ----------
+        name : str
+        give_up : bool, default=False
+            Also where requests are still to be carried out there: their receipts will say that it
+            is not covered. By default that is an error.
+
+        Returns
+        -------
+        list of str
+            The requests that waited for it; `process` completes them.
+
+        Raises
+        ------
+        NotInWorkspaceError
+            There is no such target.
+        WorkspaceError
+            A request is still to be carried out there.
+        """
+        from erasable.workspace.requests import owed
+        from erasable.workspace.targets import catalogue
+
+        given_up = owed.give_up(self.context, name) if give_up else []
+        catalogue.remove(self.context, name)
+        return given_up
 
     def erase_target(
         self,

@@ -6,7 +6,7 @@ ledger (see `entries`). `log.verify_log` checks the log itself; that comes first
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, select
 from erasable.core.errors import EvidenceError
 from erasable.workspace.evidence import entries, seals
 from erasable.workspace.evidence.context import Context
-from erasable.workspace.evidence.entries import KINDS, THINGS
+from erasable.workspace.evidence.entries import KINDS, THINGS, describing
 from erasable.workspace.evidence.envelope import peek
 from erasable.workspace.evidence.formats import pack, unpack
 from erasable.workspace.evidence.receipts import check
@@ -123,7 +123,7 @@ def note(said: _Log, position: int, data: bytes) -> None:
         return  # verify_log says so
     kind, subject = str(body.pop("kind", "")), str(body.pop("subject", ""))
     thing = kind.partition("-")[0]
-    if thing not in THINGS:
+    if thing not in THINGS or (thing == "target" and kind not in describing(thing, "new", "all")):
         return
     about = said.setdefault((thing, subject), {})
     body["at"] = None  # so that an empty body is remembered, too
@@ -165,10 +165,9 @@ def _same(value: Any, said: Any) -> bool:
 
 def _facts(context: Context, connection: Connection) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Return (thing, subject, facts) of every row that the log describes."""
-    tasks: dict[str, list[dict[str, Any]]] = {}
-    order = select(task).order_by(task.c.target, task.c.target_id)
-    for row in connection.execute(order):
-        tasks.setdefault(row.request_id, []).append(entries.task(row._asdict()))
+    tasks: dict[str, list[Row[Any]]] = {}
+    for row in connection.execute(select(task)):
+        tasks.setdefault(row.request_id, []).append(row)
     receipts = {
         row.request_id: _digest(row.body, context.keys.public_pem)
         for row in connection.execute(select(receipt))
@@ -177,15 +176,19 @@ def _facts(context: Context, connection: Connection) -> Iterator[tuple[str, str,
         facts = facts_of_request(context, row, tasks.get(row.id, []))
         yield "request", row.id, {**facts, "receipt": receipts.get(row.id)}
     for thing, facts_of in FACTS.items():
-        for row, version in seals.newest(connection, thing):
+        for row, version in seals.every(connection, thing):
             yield thing, row.name, facts_of(context, row, version)
 
 
-def facts_of_request(
-    context: Context, row: Row[Any], tasks: list[dict[str, Any]]
-) -> dict[str, Any]:
+def facts_of_request(context: Context, row: Row[Any], tasks: list[Row[Any]]) -> dict[str, Any]:
     """Return the values of a request that entries may hold, but for its receipt."""
-    return {**entries.request(context.keys, row._asdict()), "state": row.state, "tasks": tasks}
+    done = entries.done(each._asdict() for each in tasks)
+    return {
+        **entries.request(context.keys, row._asdict()),
+        "state": row.state,
+        "targets": [],
+        **done,
+    }
 
 
 def facts_of_dataset(context: Context, row: Row[Any], version: Row[Any] | None) -> dict[str, Any]:
@@ -203,7 +206,16 @@ def facts_of_model(context: Context, row: Row[Any], version: Row[Any] | None) ->
     )
 
 
-FACTS = {"dataset": facts_of_dataset, "model": facts_of_model}
+def facts_of_target(context: Context, row: Row[Any], version: Row[Any] | None) -> dict[str, Any]:
+    """Return the values of a target that entries hold."""
+    return entries.target(context.keys, row._asdict())
+
+
+FACTS: dict[str, Callable[[Context, Row[Any], Row[Any] | None], dict[str, Any]]] = {
+    "dataset": facts_of_dataset,
+    "model": facts_of_model,
+    "target": facts_of_target,
+}
 
 
 def _digest(body: bytes, public_pem: bytes) -> str | None:

@@ -23,7 +23,7 @@ from erasable.workspace.evidence.formats import pack, stamp
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.states import IN_PLACE
 
-THINGS = {"request": "request", "dataset": "data set", "model": "model"}
+THINGS = {"request": "request", "dataset": "data set", "model": "model", "target": "target"}
 """What entries describe, in words."""
 
 
@@ -34,7 +34,8 @@ class Kind:
     name: str
     states: tuple[str, ...] = ()  # of its request, afterwards; () where it does not change
     columns: tuple[str, ...] = ()  # of the row of table `request` that its body holds
-    describes: str = ""  # "all" of its data set or model, "new" where it is the first to do so
+    # "all" of its data set, model or target, "new" where it is the first to do so
+    describes: str = ""
     is_about_list: bool = False  # it commits to the people whom its request keeps out
 
 
@@ -57,12 +58,16 @@ KINDS = {
         Kind("request-postponed", ("pending",)),
         Kind("request-erased", IN_PLACE, is_about_list=True),
         Kind("request-corrected", IN_PLACE),
+        Kind("request-targets", is_about_list=True),  # what was done in places outside
         Kind("request-completed", ("completed",)),
         Kind("request-denied", ("denied",), _ANSWERED),
         Kind("request-cancelled", ("cancelled",), _ANSWERED),
         Kind("suppression-released", is_about_list=True),
         Kind("suppression-imported", is_about_list=True),
         Kind("subjects-linked"),
+        Kind("target-added", describes="new"),
+        Kind("target-removed", describes="all"),
+        Kind("target-started"),
         Kind("target-erased"),
         Kind("dataset-added", describes="new"),
         Kind("dataset-appended", describes="all"),
@@ -81,7 +86,7 @@ KINDS = {
 
 
 def describing(thing: str, *which: str) -> list[str]:
-    """Return the kinds that describe a "dataset" or "model"; see `Kind.describes`."""
+    """Return the kinds that describe a "dataset", "model" or "target"; see `Kind.describes`."""
     about = [each for name, each in KINDS.items() if name.partition("-")[0] == thing]
     return [each.name for each in about if each.describes in which]
 
@@ -112,14 +117,39 @@ def erased(
 ) -> dict[str, Any]:
     """Return the body for a request that was carried out (request-erased, request-corrected).
 
-    `matched` counts records, and `tasks` are the request's rows of table `task`. `suppressed` is
+    `matched` counts records, and `tasks` are the request's rows of table `task`, also those of
+    targets that it is still to be carried out in. `suppressed` is
     the commitment to the people it keeps out, or None if it adds no token. `searched` names
     dataset, column and type of each column that was searched; for `followed` see
     `workspace.data.persons.Step`.
     """
-    done = sorted(map(task, tasks), key=lambda one: (one["target"], one["target_id"]))
     said = {"suppressed": suppressed, "searched": searched, "followed": followed}
-    return {"matched": matched, "tasks": done, **said}
+    return {"matched": matched, **done(tasks), **said}
+
+
+def done(rows: Iterable[Mapping[Any, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return what was done for a request, by its rows of table `task`: in targets apart."""
+    ordered = sorted(map(task, rows), key=lambda one: (one["target"], one["target_id"]))
+    outside = [one for one in ordered if one["target"] == "target"]
+    inside = [one for one in ordered if one["target"] != "target"]
+    return {"tasks": inside, "targets": outside} if outside else {"tasks": inside}
+
+
+def reached(
+    matched: int, rows: Iterable[Mapping[Any, Any]], suppressed: str | None = None
+) -> dict[str, Any]:
+    """Return the body for what was done for a request in targets (request-targets).
+
+    `rows` are all its rows of table `task`, and `suppressed` is as for `erased`.
+    """
+    said = {} if suppressed is None else {"suppressed": suppressed}
+    return {"matched": matched, "targets": done(rows)["targets"], **said}
+
+
+def target(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the body for a target (target-added, -removed)."""
+    named = ("subjects", "action", "keep", "cascade", "may_empty", "state")
+    return {"place": _keyed(keys, row["place"]), **{name: row[name] for name in named}}
 
 
 def completed(at: datetime, receipt: str) -> dict[str, Any]:
@@ -213,7 +243,8 @@ def request(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
 
 def task(row: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the values of a row of table `task` that an entry holds."""
-    return {name: row[name] for name in _TASK}
+    said = {name: row[name] for name in _TASK}
+    return said | {"reason": row["reason"]} if row["target"] == "target" else said
 
 
 _MOMENTS = ("received_at", "due_at", "extended_at", "completed_at")

@@ -42,7 +42,6 @@ def issue(
             "run `erasable log verify`, and restore the ledger from a backup"
         )
     tasks = {id: checked.tasks.get(id, []) for id in requests}
-    names = {"model": checked.models, "dataset": checked.datasets}
     touched = {one.target_id for id in requests for one in tasks[id] if one.target == "dataset"}
     commitments = {id: _commit_to(connection, id) for id in sorted(touched)}
     said = settings(connection, ("workspace", "key_id", "restored"))
@@ -57,7 +56,7 @@ def issue(
     for position, id in enumerate(requests, first):
         payload = pack(
             statement(
-                checked.requests[id], tasks[id], names, commitments,
+                checked.requests[id], tasks[id], checked.things, commitments,
                 checked.acknowledged[id], at,
                 {**common, "log": {"position": position}},
             )

@@ -19,11 +19,11 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, Row, Select, bindparam, select
 
 from erasable.core.errors import EvidenceError, TamperedError
-from erasable.workspace.evidence import consistency, entries, log, seals
+from erasable.workspace.evidence import consistency, log, seals
 from erasable.workspace.evidence.context import Context
 from erasable.workspace.evidence.entries import THINGS, describing
 from erasable.workspace.ledger.bulk import in_parts
-from erasable.workspace.ledger.schema import log_entry, model, request, task
+from erasable.workspace.ledger.schema import dataset, log_entry, model, request, target, task
 
 _Value = TypeVar("_Value")
 
@@ -58,10 +58,9 @@ def recorded(context: Context, name: str, value: _Value, column: str) -> Trusted
 class Checked:
     """Rows that agree with the log, by their ids."""
 
-    datasets: dict[int, Row[Any]]
-    models: dict[int, Row[Any]]
+    things: dict[str, dict[int, Row[Any]]]  # by "dataset", "model" or "target"
     requests: dict[str, Row[Any]]
-    tasks: dict[str, list[Row[Any]]]  # that are done, by request
+    tasks: dict[str, list[Row[Any]]]  # that are done or owed, by request
     acknowledged: dict[str, bytes]  # by request: the entry that took it in
 
 
@@ -77,13 +76,14 @@ def check(context: Context, connection: Connection, requests: Sequence[str] = ()
         log.last_head(context, connection)
     except EvidenceError as error:
         raise _tampered(f"the last signed head of the log: {error}") from None
-    for thing in seals.TABLES:
-        found = seals.newest(connection, thing)
+    for thing in consistency.FACTS:
+        found = seals.every(connection, thing)
         _refuse(_missing(connection, thing, (row.name for row, _ in found)))
         _refuse(_differences(context, connection, thing, found))
-        _refuse(seals.unsealed_files(context, connection, thing, found))
+        if thing in seals.TABLES:
+            _refuse(seals.unsealed_files(context, connection, thing, found))
         rows[thing] = {row.id: row for row, _ in found}
-    checked = Checked(rows["dataset"], rows["model"], {}, {}, {})
+    checked = Checked(rows, {}, {}, {})
     _check_requests(context, connection, requests, checked)
     return checked
 
@@ -102,7 +102,7 @@ def check_one(context: Context, connection: Connection, thing: str, name: str) -
 
 def check_requests(context: Context, connection: Connection, ids: Sequence[str]) -> None:
     """Check requests, and what was done for them, against the log; see `check`."""
-    _check_requests(context, connection, ids, Checked({}, {}, {}, {}, {}))
+    _check_requests(context, connection, ids, Checked({}, {}, {}, {}))
 
 
 def _check_requests(
@@ -111,17 +111,27 @@ def _check_requests(
     """Check requests and their tasks; put the rows, and their first entries, into `checked`."""
     for some in in_parts(ids):
         said = _said(context, connection, log_entry.c.subject.in_(some), checked)
-        order = select(task).where(task.c.request_id.in_(some), task.c.state == "done")
+        order = select(task).where(task.c.request_id.in_(some), task.c.state != "failed")
         for row in connection.execute(order.order_by(task.c.target, task.c.target_id)):
             checked.tasks.setdefault(row.request_id, []).append(row)
         for row in connection.execute(select(request).where(request.c.id.in_(some))):
             checked.requests[row.id] = row
-            done = [entries.task(each._asdict()) for each in checked.tasks.get(row.id, ())]
+            done = checked.tasks.get(row.id, [])
             facts = consistency.facts_of_request(context, row, done)
             about = said.get(("request", row.id))
             if about is None:
                 raise _tampered(f"request {row.id!r}: the log does not know of it")
             _refuse(f"request {row.id!r}: {line}" for line in consistency.differences(facts, about))
+            for each in done:
+                _check_owed(context, each)
+
+
+def _check_owed(context: Context, row: Row[Any]) -> None:
+    """Check what is still to be done for a request in a target, if this is such a task."""
+    is_owed = row.target == "target" and row.exactness is None
+    sealed = seals.of_owed(context.keys, row.request_id, row.target_id, row.tokens)
+    if is_owed != (row.state == "owed") or (is_owed and row.seal != sealed):
+        raise _tampered(f"request {row.request_id!r}: whom it is still to erase from a target")
 
 
 # -- comparison with the log -----------------------------------------------------------------------
@@ -169,7 +179,7 @@ def _first_entries(thing: str) -> Select[Any]:
 @cache
 def _last_entries(thing: str, only_one: bool) -> Select[Any]:
     """Return the query for names, each with the last entry that describes it in full, if any."""
-    table, _ = seals.TABLES[thing]
+    table = {"dataset": dataset, "model": model, "target": target}[thing]
     entry = log_entry.alias()
     last = (
         select(entry.c.position)

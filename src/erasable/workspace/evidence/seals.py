@@ -59,6 +59,11 @@ def of_step(keys: Keys, said: dict[str, Any]) -> str:
     return keys.token(_NAMESPACE, f"step {pack(said).decode()}")
 
 
+def of_owed(keys: Keys, request: str, target: int, tokens: Any) -> str:
+    """Return the seal of the people whom a request is still to take out of a target."""
+    return keys.token(_NAMESPACE, f"owed {pack([request, target, tokens]).decode()}")
+
+
 def put(context: Context, connection: Connection, thing: str, id: int | None = None) -> None:
     """Seal the list of files of a data set or a model, in the transaction that changes them.
 
@@ -79,6 +84,13 @@ def newest(
     found = {getattr(row, f"{thing}_id"): row for row in connection.execute(versions, wanted)}
     owners = _ROWS[thing](connection) if one is None else connection.execute(one, wanted)
     return [(row, found.get(row.id)) for row in owners]
+
+
+def every(connection: Connection, thing: str) -> Newest:
+    """Return the rows of all data sets, models or targets, each with its newest version, if any."""
+    if thing in TABLES:
+        return newest(connection, thing)
+    return [(row, None) for row in rows.targets(connection)]
 
 
 def unsealed_files(

@@ -63,10 +63,10 @@ def statement(
 ) -> dict[str, Any]:
     """Return the statement about a request.
 
-    `request` and `tasks` are rows of the tables of these names, `known` has rows of "model" and
-    "dataset" by id, and `datasets` the commitments to the data sets as they are now, by id.
-    `acknowledged` is the entry of the log that took the request in. `common` has out_of_reach,
-    workspace, key and log.
+    `request` and `tasks` are rows of the tables of these names, `known` has rows of "model",
+    "dataset" and "target" by id, and `datasets` the commitments to the data sets as they are now,
+    by id. `acknowledged` is the entry of the log that took the request in. `common` has
+    out_of_reach, workspace, key and log.
     """
     tasks = sorted(tasks, key=lambda one: (one.target, one.target_id))
     changed = [
@@ -81,6 +81,14 @@ def statement(
         )
         for one in tasks
         if one.target == "model"
+    ]  # fmt: skip
+    outside = [
+        {
+            "name": known["target"][one.target_id].name, "verdict": one.exactness,
+            "reason": one.reason, "records": one.n_records,
+        }
+        for one in tasks
+        if one.target == "target"
     ]  # fmt: skip
     subject = [("request", request.id, sha256(acknowledged).hexdigest())]
     subject += [("dataset", one["name"], one["after"]) for one in changed]
@@ -105,6 +113,7 @@ def statement(
             "records": request.matched or 0,
             "datasets": changed,
             "models": models,
+            "targets": outside,  # places that people are erased from besides
             "not_covered": [one["name"] for one in models if one["treatment"] in UNCOVERED],
             "software": software(),
             **common,

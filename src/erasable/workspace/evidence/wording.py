@@ -76,16 +76,38 @@ def touched(says: Mapping[str, Any]) -> list[tuple[str, str, str, str, str]]:
     """Return what a receipt says of data sets and models: kind, name, treatment, ..."""
     every = [("data set", each) for each in says["datasets"]]
     every += [("model", each) for each in says["models"]]
-    return [
+    inside = [
         (
             kind,
             each["name"],
             each["treatment"],
             each.get("exactness") or _NONE,
-            _NONE if each["records"] is None else f"{each['records']:,}",
+            _count(each["records"]),
         )
         for kind, each in every
     ]
+    return inside + [
+        ("target", each["name"], each["verdict"], _NONE, _count(each["records"]))
+        for each in says.get("targets", ())  # older receipts have none
+    ]
+
+
+def doubts(says: Mapping[str, Any]) -> list[str]:
+    """Say why people are not proved gone from targets, a line for each.
+
+    >>> doubts({"targets": [{"name": "index", "verdict": "deleted, not proved gone",
+    ...                      "reason": "a snapshot is left", "records": 2}]})
+    ['index: deleted, not proved gone: a snapshot is left']
+    """
+    return [
+        f"{each['name']}: {each['verdict']}: {each['reason']}"
+        for each in says.get("targets", ())
+        if each["reason"]
+    ]
+
+
+def _count(n: int | None) -> str:
+    return _NONE if n is None else f"{n:,}"
 
 
 def _day(at: str | None) -> str:

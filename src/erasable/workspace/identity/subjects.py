@@ -46,7 +46,7 @@ def ensure(context: Context, connection: Connection, identities: Iterable[tuple[
             "subject": [names[at : at + 32] for at in range(0, len(names), 32)],
         },
     )
-    _note_types(context, connection, wanted.values())
+    note_types(context, connection, wanted.values())
     return n_new
 
 
@@ -183,7 +183,7 @@ def types_tried(connection: Connection, type: str | None) -> list[str]:
     return [type] if type is not None else types_in_use(connection) or [DEFAULT_TYPE]
 
 
-def _note_types(context: Context, connection: Connection, types: Iterable[str]) -> None:
+def note_types(context: Context, connection: Connection, types: Iterable[str]) -> None:
     """Add types to those of `types_in_use`."""
     before = types_in_use(connection)
     after = sorted({*before, *map(check_type, set(types))})

@@ -24,7 +24,7 @@ from erasable.workspace.ledger.schema import SEAL, SEALED, SETTINGS, meta
 from erasable.workspace.ledger.sqlite import Sqlite
 from erasable.workspace.store.crash_points import crash_point
 
-REVISION = "0005"
+REVISION = "0006"
 """The newest migration; a test compares it with Alembic's."""
 FIRST_REVISION = "0005"
 LAST_TO_READ = "b2326690"

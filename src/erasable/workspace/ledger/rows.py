@@ -1,4 +1,4 @@
-"""Rows of all data sets and models; a transaction that only reads converts them once."""
+"""Rows of all data sets, models and targets; a transaction that only reads converts them once."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from erasable.workspace.ledger.engine import once
-from erasable.workspace.ledger.schema import dataset, model
+from erasable.workspace.ledger.schema import dataset, model, target
 
 _DATASETS = select(dataset).order_by(dataset.c.name)
 _MODELS = select(model).order_by(model.c.name)
+_TARGETS = select(target).order_by(target.c.name)
 
 
 @once
@@ -23,3 +24,9 @@ def datasets(connection: Connection) -> tuple[Row[Any], ...]:
 def models(connection: Connection) -> tuple[Row[Any], ...]:
     """Return the rows of all models, by name."""
     return tuple(connection.execute(_MODELS))
+
+
+@once
+def targets(connection: Connection) -> tuple[Row[Any], ...]:
+    """Return the rows of all targets, by name, also of those that were removed."""
+    return tuple(connection.execute(_TARGETS))

@@ -251,25 +251,47 @@ request = _table(
     Column("completed_at", Moment),
 )
 
-# One per request and target: the outcome, or a failure, which is tried again.
+# Places outside of the workspace that people are erased from. The place has no credentials.
+target = _table(
+    "target",
+    Column("id", _SERIAL, primary_key=True),
+    Column("name", Words(200), nullable=False, unique=True),
+    Column("state", Words(16), nullable=False),  # in use, removed
+    Column("place", Words(), nullable=False),
+    Column("subjects", Json([{"field": str, "type": str}]), nullable=False),
+    Column("action", Words(8), nullable=False),  # delete, null, mask
+    Column("keep", Json([str]), nullable=False),
+    Column("cascade", Json([str]), nullable=False),
+    Column("may_empty", Boolean, nullable=False),  # whether one person may have all records
+    # A file of what the erasure that is under way has found, to be looked for when it is gone.
+    Column("plan_key", Words(200)),
+    Column("plan_sha256", Words(64)),
+    Column("created_at", Moment, nullable=False),
+)
+
+# One per request and target: the outcome, or a failure, which is tried again. Of places outside,
+# the people who are still to be erased there, and then a verdict, as the treatment's exactness.
 task = _table(
     "task",
     Column("request_id", ForeignKey("request.id"), primary_key=True),
-    Column("target", Words(8), primary_key=True),  # dataset, model
+    Column("target", Words(8), primary_key=True),  # dataset, model, target
     Column("target_id", Whole(), primary_key=True, autoincrement=False),
-    Column("state", Words(16), nullable=False),  # failed, done
+    Column("state", Words(16), nullable=False),  # failed, done; owed
     Column("treatment", Words(16)),  # of `erasable.workspace.ledger.treatments`
     Column("exactness", Words(32)),
     Column("n_records", Whole()),  # of this request
     Column("seconds", Real()),  # of the whole batch on this target
     Column("before", Words(64)),  # commitments
     Column("after", Words(64)),
+    Column("tokens", Json([[str]])),  # while it is owed: each a type and a token
+    Column("seal", Words(64)),  # of them; see `erasable.workspace.evidence.seals`
+    Column("reason", Words()),  # of the verdict
 )
 
-# Failures of a model or data set, in batches of workers; requests for it wait.
+# Failures of a model, data set or target; requests for it wait.
 failure = _table(
     "failure",
-    Column("target", Words(8), primary_key=True),  # dataset, model
+    Column("target", Words(8), primary_key=True),  # dataset, model, target
     Column("target_id", Whole(), primary_key=True, autoincrement=False),
     Column("attempts", Whole(is_small=True), nullable=False),
     Column("error", Words(), nullable=False),

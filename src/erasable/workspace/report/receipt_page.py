@@ -54,6 +54,7 @@ def render(body: bytes, public_pem: bytes) -> str:
         found=found,
         facts=wording.facts(says),
         touched=touched,
+        doubts=wording.doubts(says),
         means=[(name, text.format(on=on)) for name, text in done.items()],
         exactly=[text.format(on=on) for name, text in _EXACTLY.items() if name in exactness],
         statement=sha256(peek(unpack(body, "the receipt")["envelope"])).hexdigest(),

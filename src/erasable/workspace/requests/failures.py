@@ -22,9 +22,10 @@ from erasable.core.errors import (
 )
 from erasable.workspace.context import Context
 from erasable.workspace.ledger.bulk import delete_in
-from erasable.workspace.ledger.schema import dataset, failure, model, request, task
+from erasable.workspace.ledger.schema import dataset, failure, model, request, target, task
 
 _LONGEST = 2000  # characters of an error that are kept
+_TABLES = {"model": model, "dataset": dataset, "target": target}
 
 
 @dataclass(slots=True)
@@ -93,9 +94,9 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A model or a data set that could not be updated."""
+    """A model, a data set or a target that could not be updated."""
 
-    target: str  # "model" or "dataset"
+    target: str  # "model", "dataset" or "target"
     name: str
     state: str  # "waiting" or "dead"
     attempts: int
@@ -114,21 +115,34 @@ def record_failure(
     patience: RetryPolicy,
 ) -> Failure:
     """Record that a task of a batch failed; the requests that concern it wait."""
-    now = context.now()
-    at = (failure.c.target == failed.target) & (failure.c.target_id == failed.target_id)
+    at = (str(failed.target), failed.target_id)
+    count_attempt(connection, at, str(failed.error), patience, context.now())
+    join_waiting(connection, failed, batch, waiting)
+    return next(each for each in listing(connection, at))
+
+
+def count_attempt(
+    connection: Connection, of: tuple[str, int], error: str, patience: RetryPolicy, now: datetime
+) -> None:
+    """Write down that a model, data set or target has failed, and when it is tried again."""
+    at = (failure.c.target == of[0]) & (failure.c.target_id == of[1])
     before = connection.execute(select(failure.c.attempts).where(at)).scalar() or 0
     seconds = patience.seconds_after(before + 1)
     values: dict[str, Any] = {
-        "attempts": before + 1, "error": str(failed.error)[:_LONGEST], "failed_at": now,
+        "attempts": before + 1, "error": error[:_LONGEST], "failed_at": now,
         "again_at": None if seconds is None else now + timedelta(seconds=seconds),
     }  # fmt: skip
     if before:
         connection.execute(update(failure).where(at).values(**values))
     else:
-        named = {"target": failed.target, "target_id": failed.target_id}
+        named = {"target": of[0], "target_id": of[1]}
         connection.execute(insert(failure).values(**named, **values))
-    join_waiting(connection, failed, batch, waiting)
-    return next(each for each in listing(connection, (str(failed.target), failed.target_id)))
+
+
+def forget_target(connection: Connection, target_id: int) -> None:
+    """Forget that a target has failed."""
+    at = (failure.c.target == "target") & (failure.c.target_id == target_id)
+    connection.execute(delete(failure).where(at))
 
 
 def forget(connection: Connection, failed: BatchFailure) -> None:
@@ -146,7 +160,7 @@ def listing(connection: Connection, only: tuple[str, int] | None = None) -> list
         query = query.where(failure.c.target == only[0], failure.c.target_id == only[1])
     found = []
     for row in connection.execute(query).all():
-        table = model if row.target == "model" else dataset
+        table = _TABLES[row.target]
         name = connection.execute(select(table.c.name).where(table.c.id == row.target_id)).scalar()
         waiting = connection.execute(select(task.c.request_id).where(_task_of(row))).all()
         found.append(
@@ -167,12 +181,12 @@ def retry(context: Context, names: Iterable[str] = ()) -> list[Failure]:
         if missing:
             names_of = ", ".join(sorted({each.name for each in known})) or "nothing"
             raise NotInWorkspaceError(
-                f"no task of {missing[0][:60]!r} has failed; expected a model or data set of "
-                f"which one has: {names_of}; list them with `erasable tasks`"
+                f"no task of {missing[0][:60]!r} has failed; expected a model, data set or "
+                f"target of which one has: {names_of}; list them with `erasable tasks`"
             )
         chosen = [each for each in known if not wanted or each.name in wanted]
         for each in chosen:
-            table = model if each.target == "model" else dataset
+            table = _TABLES[each.target]
             number = select(table.c.id).where(table.c.name == each.name).scalar_subquery()
             at = (failure.c.target == each.target) & (failure.c.target_id == number)
             connection.execute(delete(failure).where(at))
@@ -231,6 +245,5 @@ def waiting_requests(now: datetime) -> Select[Any]:
 
 
 def _task_of(row: Any) -> Any:
-    return and_(
-        task.c.target == row.target, task.c.target_id == row.target_id, task.c.state == "failed"
-    )
+    is_waited_for = task.c.state.in_(["failed", "owed"])
+    return and_(task.c.target == row.target, task.c.target_id == row.target_id, is_waited_for)

@@ -29,12 +29,13 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.states import (
     ANSWERED,
     COMPLETED,
+    IN_PLACE,
     NO_MATCH,
     OPEN,
     STATES,
     WITHIN_OPEN,
 )
-from erasable.workspace.requests import regulations
+from erasable.workspace.requests import owed, regulations
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no I, L, O, U
 LONGEST_REASON = 500
@@ -72,6 +73,7 @@ class Request:
     types: list[str] | None = None  # that an identity was looked for under; None for a condition
     corrects: dict[str, Any] | None = None  # data set and columns of a correction
     reference: str | None = None  # the name given to it at intake
+    waits_for: tuple[str, ...] = ()  # names of targets that its people are still to be erased from
 
     @property
     def kind(self) -> str:
@@ -88,11 +90,15 @@ class Request:
         """The state in words; one on hold is still open."""
         if self.corrects is not None and self.state == NO_MATCH:
             return "nothing to correct"
+        if self.waits_for:
+            return "waits for targets"
         return "on hold" if self.hold and self.is_open else self.state.replace("_", " ")
 
     @property
     def note(self) -> str | None:
         """Why it waits, or why it was not carried out."""
+        if self.waits_for:
+            return f"still to be carried out in {', '.join(self.waits_for)}"
         return self.hold if self.is_open else self.reason
 
     def is_late(self, now: datetime) -> bool:
@@ -243,7 +249,7 @@ def enter_requests(
 
 def _as_kept(row: dict[str, Any]) -> Request:
     """Return a new request as the ledger gives it back."""
-    values: dict[str, Any] = {name: row.get(name) for name in Request.__slots__}
+    values: dict[str, Any] = {column.name: row.get(column.name) for column in _COLUMNS}
     moments = {k: v.astimezone(UTC) for k, v in values.items() if isinstance(v, datetime)}
     return Request(**(values | moments))
 
@@ -309,7 +315,15 @@ def listing(connection: Connection, states: Sequence[str] | None, now: datetime)
                 f"there is no state {others[0]!r} of requests; expected some of: {', '.join(known)}"
             )
         query = query.where(or_(*(_in_state(each, now) for each in states)))
-    return [_as_request(row) for row in connection.execute(query)]
+    return _with_targets(connection, [_as_request(row) for row in connection.execute(query)])
+
+
+def _with_targets(connection: Connection, found: list[Request]) -> list[Request]:
+    """Add the targets that requests wait for."""
+    if not any(each.state in IN_PLACE for each in found):
+        return found
+    names = owed.names_waited_for(connection)
+    return [replace(each, waits_for=tuple(names.get(each.id, ()))) for each in found]
 
 
 def _in_state(state: str, now: datetime) -> ColumnElement[bool]:
@@ -328,7 +342,7 @@ def _as_request(row: Any) -> Request:
     return replace(known, state=NO_MATCH) if row.state == COMPLETED and not row.matched else known
 
 
-_COLUMNS = [getattr(request_table.c, name) for name in Request.__slots__]
+_COLUMNS = [getattr(request_table.c, name) for name in Request.__slots__ if name != "waits_for"]
 
 
 def _condition(connection: Connection, where: str, dataset: str | None) -> dict[str, Any]:

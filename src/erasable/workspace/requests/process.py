@@ -36,7 +36,7 @@ from erasable.workspace.ledger.states import IN_PLACE, OPEN
 from erasable.workspace.ledger.treatments import TREATMENTS
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.models import hooks
-from erasable.workspace.requests import external_updates, failures, steps
+from erasable.workspace.requests import external_updates, failures, owed, steps
 from erasable.workspace.requests.batches import (
     Batch,
     Choice,
@@ -82,6 +82,8 @@ class Processed:
     # per model: model, treatment, exactness, n_records, seconds; for a retired one, the
     # reason
     treatments: list[dict[str, Any]] = field(default_factory=list)
+    # per target: target, verdict, reason, n_records, requests
+    targets: list[dict[str, Any]] = field(default_factory=list)
     # requests whose records a process had erased that died then: not in `n_records`
     n_resumed: int = 0
     hooks: list[str] = field(default_factory=list)  # models whose hooks were run
@@ -184,6 +186,8 @@ def carry_out(
                 break
             chosen = Choice(only, frozenset(out)) if is_whole else Choice([alone.pop(0)])
             claimed = set()
+        with steps.phase("erasing from targets"):
+            _reach_targets(context, done, patience)
         if any(TREATMENTS[each["treatment"]].ends_model for each in done.treatments):
             _forget_leavers(context)  # who was only in data that no model needs any more
         if delivers and (failed is None or done.requests):
@@ -200,6 +204,15 @@ def carry_out(
     done.warnings += tidied
     done.seconds = time.perf_counter() - began
     return done
+
+
+def _reach_targets(context: Context, done: Processed, patience: RetryPolicy | None) -> None:
+    """Erase the people of requests from targets, and complete those that owe nothing any more."""
+    reached = owed.carry_out(context, patience)
+    done.targets += reached.done
+    done.warnings += reached.warnings
+    if reached.done:
+        done.requests += finish(context)
 
 
 def _include(done: Processed, more: Processed) -> None:
@@ -481,6 +494,7 @@ def finish(context: Context) -> list[str]:
 
 
 def _unfinished(connection: Connection) -> list[str]:
-    """Return the requests that are in place and have no receipt yet."""
-    query = select(request_table.c.id).where(request_table.c.state.in_(IN_PLACE))
+    """Return the requests that are in place, owe nothing to a target, and have no receipt yet."""
+    r = request_table.c
+    query = select(r.id).where(r.state.in_(IN_PLACE), r.id.not_in(owed.owing()))
     return list(connection.execute(query).scalars())

@@ -18,6 +18,7 @@ from erasable.workspace.identity.canonical import canonical, check_type, kind_of
 from erasable.workspace.identity.subjects import DEFAULT_TYPE, hashed, types_tried
 from erasable.workspace.ledger.bulk import values_held
 from erasable.workspace.ledger.schema import identity
+from erasable.workspace.targets import catalogue
 
 _ADDRESS, _TELEPHONE = "email", "phone"
 
@@ -58,7 +59,7 @@ def check_types(
     Raise InvalidIdsError, or InvalidParameterError if there is no such type.
     """
     datasets = all_datasets(connection)
-    used = {kind for known in datasets for _, kind in known.subjects}
+    used = {kind for known in datasets for _, kind in known.subjects} | catalogue.types(connection)
     if type is not None:
         used |= {record_type(known.name) for known in datasets}
         if check_type(type) not in used | {DEFAULT_TYPE}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, update
@@ -16,7 +17,7 @@ from erasable.workspace.ledger.schema import failure, holding, identity, measure
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.treatments import REWRITTEN, of_request
 from erasable.workspace.models import deleting, hooks
-from erasable.workspace.requests import answering, searching
+from erasable.workspace.requests import answering, owed, searching
 from erasable.workspace.requests.batches import Batch
 
 
@@ -47,6 +48,8 @@ def swap(context: Context, connection: Connection, batch: Batch) -> dict[str, in
     _forget_failures(connection, batch)
     if tasks:
         connection.execute(insert(task), tasks)
+    for each in owed.owe(context, connection, _asked_of_targets(batch, matched)):
+        by_request.setdefault(each["request_id"], []).append(each)
     kept_out = _suppress(context, connection, batch, matched)
     searched = _searched(connection, batch)
     followed = {
@@ -95,6 +98,20 @@ def swap(context: Context, connection: Connection, batch: Batch) -> dict[str, in
         ],
     )
     return matched
+
+
+def _asked_of_targets(batch: Batch, matched: Iterable[str]) -> dict[str, owed.Tokens | str]:
+    """Return whom each request asks to erase from targets, or why nobody."""
+    people: dict[str, list[tuple[str, str]]] = {}
+    for token, requests in batch.tokens.items():
+        for request in requests:
+            people.setdefault(request, []).append((batch.types[token], token))
+    return {
+        request: owed.NOT_CORRECTED
+        if batch.corrects(request)
+        else people.get(request, owed.NOBODY_NAMED)
+        for request in matched
+    }
 
 
 def _dataset_tasks(

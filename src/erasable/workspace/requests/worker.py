@@ -21,7 +21,7 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.states import IN_PLACE, WAITING
 from erasable.workspace.locking import REQUESTS
 from erasable.workspace.locking.leases import Leases
-from erasable.workspace.requests import external_updates, failures, steps
+from erasable.workspace.requests import external_updates, failures, owed, steps
 from erasable.workspace.requests.failures import BatchFailure, Failure, RetryPolicy
 from erasable.workspace.requests.process import Processed, carry_out, deliver_due
 
@@ -104,7 +104,9 @@ class Worker:
         if isinstance(done, BatchFailure):
             # What is not to be tried yet keeps only its requests waiting: the others come next.
             return Done(busy=True) if done.failure is None else Done(failure=done.failure)
-        return Done(processed=done) if done.requests or done.hooks or done.warnings else Done()
+        if done.requests or done.targets or done.hooks or done.warnings:
+            return Done(processed=done)
+        return Done()
 
     def _deliver(self) -> Done:
         """Do what a process did not come to that has died, or what failed; ever more seldom."""
@@ -123,11 +125,13 @@ class Worker:
         now = self.context.now()
         r = request_table.c
         ready = or_(
-            r.state.in_(IN_PLACE),
+            r.state.in_(IN_PLACE) & r.id.not_in(owed.owing()),
             r.state.in_(WAITING) & r.hold.is_(None) & r.id.not_in(failures.waiting_requests(now)),
         )
         with self.context.ledger.reading() as connection:
-            return connection.execute(select(r.id).where(ready).limit(1)).first() is not None
+            if connection.execute(select(r.id).where(ready).limit(1)).first() is not None:
+                return True
+            return owed.is_due(connection, now)
 
     def _is_busy(self) -> bool:
         """Tell whether another is at requests, or something is tried again."""

@@ -45,6 +45,7 @@ class Settings:
     action: str = "delete"  # "delete", "null" or "mask"
     keep: tuple[str, ...] = ()  # fields that null and mask leave as they are
     cascade: tuple[str, ...] = ()  # tables whose rows go with those that they refer to
+    may_empty: bool = False  # whether all records may be of one person
 
 
 @dataclass(slots=True)
@@ -53,6 +54,7 @@ class Plan:
 
     keys: dict[str, list[Any]] = field(default_factory=dict)  # by table, collection or file
     n_records: dict[str, int] = field(default_factory=dict)  # by the person's name
+    n_seen: int = 0  # records that were looked at, of all people; 0: not counted
     marks: Marks = field(default_factory=Marks)  # what these records leave in files
     living: Marks = field(default_factory=Marks)  # some of what others have there
     changed: dict[str, int] = field(default_factory=dict)  # rows that leave or change, by table
@@ -63,8 +65,8 @@ class Plan:
         """Tell whether anybody was found."""
         return any(self.keys.values())
 
-    def add(self, other: Plan) -> None:
-        """Add what was found later."""
+    def add(self, other: Plan, *, again: bool = False) -> None:
+        """Add what was found later; with `again`, it may be the same records once more."""
         for table, keys in other.keys.items():
             self.keys.setdefault(table, []).extend(keys)
         for mine, theirs in (
@@ -72,7 +74,8 @@ class Plan:
             (self.detached, other.detached),
         ):  # fmt: skip
             for name, n in theirs.items():
-                mine[name] = mine.get(name, 0) + n
+                before = mine.get(name, 0)
+                mine[name] = max(before, n) if again else before + n
         self.triggers = sorted({*self.triggers, *other.triggers})
         self.marks.add_all(other.marks)
         self.living.add_all(other.living)
@@ -103,6 +106,7 @@ class Target(AbstractContextManager["Target"]):
     """
 
     shown: str
+    settings: Settings
 
     def __enter__(self) -> Target:
         """Return the target; leaving the block closes it."""
@@ -156,7 +160,6 @@ class RecordTarget(Target):
     """
 
     name: str
-    settings: Settings
 
     @abstractmethod
     def batches(self) -> Iterator[Records]:
@@ -179,6 +182,7 @@ class RecordTarget(Target):
         plan = Plan()
         keys: set[Any] = set()
         for batch in self.batches():
+            plan.n_seen += len(batch.keys)
             for at, names in self._owners(batch, people).items():
                 keys.add(batch.keys[at])
                 for name in names:

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from erasable.core.errors import SourceError
 from erasable.workspace.targets.protocol import People, Plan, Target
 
+NOTHING = "no record found"
 PURGED = "purged"
 NOT_PROVED = "deleted, not proved gone"
 NOT_COVERED = "not covered"
 
 _ROUNDS = 5  # records may come in while others leave
+_MANY = 10  # records; a smaller place may be of one person
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +37,13 @@ def erase(
     `plan` is what an earlier attempt has found, or an empty one; what is found now is added to it.
     `keep` writes the plan down, before its records leave: their values are needed for the search.
     """
-    reasons = []
-    for _ in range(_ROUNDS):
+    reasons, was_cut_off = list[str](), bool(plan.changed)
+    for number in range(_ROUNDS):
         found = target.find(people)
         if not found:
             break
-        plan.add(found)
+        _refuse_everything(target, found)
+        plan.add(found, again=was_cut_off and number == 0)
         keep(plan)
         target.erase(found)
     else:
@@ -48,6 +52,16 @@ def erase(
         reasons += target.compact()
         reasons += _left(target, plan)
     return Verdict(NOT_PROVED, "; ".join(reasons)) if reasons else Verdict(PURGED)
+
+
+def _refuse_everything(target: Target, found: Plan) -> None:
+    """Refuse an identity that all records have: it is hardly that of a person."""
+    n = max(found.n_records.values(), default=0)
+    if n == found.n_seen and n >= _MANY and not target.settings.may_empty:
+        raise SourceError(
+            f"all {n:,} records of {target.shown!r} are of one person; expected records of others, "
+            "too; nothing was changed: name another field with --subject, or pass --all"
+        )
 
 
 def _left(target: Target, plan: Plan) -> list[str]:
