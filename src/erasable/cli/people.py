@@ -66,7 +66,7 @@ def show_subject(
         return
     counts = {
         kind: ", ".join(f"{name} ({n:,})" for name, n in found[kind].items()) or "none"
-        for kind in ("datasets", "models")
+        for kind in ("datasets", "models", "targets")
     }
     show.facts(
         [
@@ -78,6 +78,7 @@ def show_subject(
             *(("shared", each) for each in found["shared"]),
             ("data sets", counts["datasets"]),
             ("models", counts["models"]),
+            *([("targets", counts["targets"])] if found["targets"] else []),
             ("open requests", ", ".join(found["requests"]) or "none"),
             *(("kept out", _kept_out(each)) for each in kept_out),
         ]

@@ -387,7 +387,7 @@ def _print_preview(preview: Any, as_json: bool) -> None:
     if as_json:
         names = (
             "n_records", "seconds", "effects", "n_unmatched", "types", "searched", "followed",
-            "shared", "n_identities",
+            "unseen", "shared", "n_identities",
         )  # fmt: skip
         show.print_json(show.picked(preview, *names))
         return
@@ -397,6 +397,8 @@ def _print_preview(preview: Any, as_json: bool) -> None:
         rows = [(show.count(e["identities"]), wording.steps(e["path"])) for e in preview.followed]
         show.table(["other identities", "found by"], rows, right="other identities")
         show.line()
+    for line in preview.unseen:
+        show.line(f"not looked at: {line}")
     for line in preview.shared:
         show.line(f"would wait on hold: {line}")
     records = show.words(preview.n_records, "record")

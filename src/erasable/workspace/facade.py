@@ -881,8 +881,9 @@ class Workspace:
         -------
         Preview
             With effects (target, name, n_records, treatment, exactness and estimated seconds for
-            each data set and model), n_unmatched, types, searched (dataset, column and type),
-            followed (how other identities were found), shared (why requests would wait on hold),
+            each data set, model and target), n_unmatched, types, searched (dataset, column and
+            type), followed (how other identities were found), unseen (targets that could not be
+            looked at), shared (why requests would wait on hold),
             identities (tokens) and seconds.
         """
         from erasable.workspace.identity import subjects
@@ -1108,7 +1109,7 @@ class Workspace:
             - n_identities: number of identities of the person
             - followed: how other identities were found, each a dict with path and identities
             - shared: why a request would wait on hold, one line each
-            - datasets, models: numbers of records by name
+            - datasets, models, targets: numbers of records by name
             - requests: ids of open requests
             - suppressed: entries of the suppression list, each a dict with type, request_id and
               since

@@ -89,6 +89,23 @@ def test_one_request_erases_everywhere(workspace: Workspace, notes: Path) -> Non
     holds(workspace)
 
 
+def test_the_preview_says_what_happens(workspace: Workspace, notes: Path) -> None:
+    workspace.add_target("notes", f"notes:{notes}", ["mail:email"])
+    people = ["p3@example.org", f"p{N - 1}@example.org", "nobody@example.org"]
+    foreseen = workspace.preview(people)
+    effects = {(each.target, each.name): each.n_records for each in foreseen.effects}
+    assert effects == {("dataset", "visits"): 1, ("target", "notes"): 4}
+    assert (foreseen.n_unmatched, foreseen.unseen) == (1, ())
+    assert workspace.subject(f"p{N - 1}@example.org")["targets"] == {"notes": 2}
+    assert len(left(notes)) == N
+    workspace.request(people)
+    done = workspace.process()
+    assert [each["n_records"] for each in done.targets] == [4]
+    assert done.n_unmatched == 1
+    notes.rename(notes.with_name("moved"))
+    assert "is no folder" in workspace.preview(["p4@example.org"]).unseen[0]
+
+
 def test_nothing_of_what_is_owed_stays(workspace: Workspace, notes: Path) -> None:
     workspace.add_target("notes", f"notes:{notes}", ["mail:email"])
     workspace.request(["p3@example.org"])
@@ -248,7 +265,7 @@ Workspace.open(sys.argv[1]).process()
 """
 
 
-@pytest.mark.parametrize("at", range(1, 11))
+@pytest.mark.parametrize("at", range(1, 10))
 def test_who_dies_midway_is_followed_by_one_who_finishes(
     workspace: Workspace, notes: Path, at: int
 ) -> None:

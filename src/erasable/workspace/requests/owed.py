@@ -8,7 +8,7 @@ requests open, and is tried again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -55,6 +55,18 @@ class Reached:
     # per target: target, verdict, reason, n_records, requests
     done: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)  # of targets that failed
+    n_newly_matched: int = 0  # requests that had met no record before
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What requests would do in a target."""
+
+    name: str
+    found: dict[str, int]  # records by request
+    changed: dict[str, int]  # rows by table, with those that leave with others
+    action: str
+    error: str | None = None  # why it could not be looked at
 
 
 def owe(
@@ -113,7 +125,9 @@ def carry_out(context: Context, patience: RetryPolicy | None) -> Reached:
         for id in dict.fromkeys(row.target_id for row in rows):
             own = [row for row in rows if row.target_id == id]
             try:
-                found.done.append(_erase_from(context, known[id], own))
+                done, n_newly_matched = _erase_from(context, known[id], own)
+                found.done.append(done)
+                found.n_newly_matched += n_newly_matched
             except Exception as error:
                 told = _told(error)
                 _record_failure(context, known[id], told, patience or RetryPolicy())
@@ -123,6 +137,34 @@ def carry_out(context: Context, patience: RetryPolicy | None) -> Reached:
                 )
             advance()
     return found
+
+
+def foresee(context: Context, tokens: Mapping[str, Sequence[str]]) -> list[Foreseen]:
+    """Find the records that requests would erase from targets; `tokens` has requests by token."""
+    with context.ledger.reading() as connection:
+        known = catalogue.in_use(connection) if tokens else []
+    people = Asked(context, {token: _BETWEEN.join(who) for token, who in tokens.items()})
+    foreseen = []
+    for each in known:
+        try:
+            with catalogue.opened(each) as target:
+                plan = target.find(people)
+        except ErasableError as error:
+            foreseen.append(Foreseen(each.name, {}, {}, each.settings.action, _told(error)))
+            continue
+        requests = {request for who in tokens.values() for request in who}
+        counts = {request: n for request, n in _by_request(plan, requests).items() if n}
+        foreseen.append(Foreseen(each.name, counts, plan.changed, each.settings.action))
+    return foreseen
+
+
+def _by_request(plan: Plan, requests: Iterable[str]) -> dict[str, int]:
+    counts = dict.fromkeys(requests, 0)
+    for names, n in plan.n_records.items():
+        for request in names.split(_BETWEEN):
+            if request in counts:
+                counts[request] += n
+    return counts
 
 
 def give_up(context: Context, name: str) -> list[str]:
@@ -163,7 +205,10 @@ def targets(context: Context) -> list[dict[str, Any]]:
 # -- one target ------------------------------------------------------------------------------------
 
 
-def _erase_from(context: Context, known: TargetRow, owed: Sequence[Any]) -> dict[str, Any]:
+def _erase_from(
+    context: Context, known: TargetRow, owed: Sequence[Any]
+) -> tuple[dict[str, Any], int]:
+    """Erase people from a target; return what was done, and how many met a record there first."""
     by_token: dict[str, list[str]] = {}
     for row in owed:
         for _, token in row.tokens:
@@ -172,14 +217,10 @@ def _erase_from(context: Context, known: TargetRow, owed: Sequence[Any]) -> dict
     plan = _kept_plan(context, known)
     with catalogue.opened(known) as target:
         verdict = steps.erase(target, people, plan, partial(_keep, context, known))
-    counts = dict.fromkeys((row.request_id for row in owed), 0)
-    for names, n in plan.n_records.items():
-        for request in names.split(_BETWEEN):
-            if request in counts:
-                counts[request] += n
+    counts = _by_request(plan, [row.request_id for row in owed])
     outcomes = {request: (verdict if n else Verdict(NOTHING), n) for request, n in counts.items()}
     with context.ledger.transaction() as connection:
-        _end(context, connection, known, owed, outcomes)
+        n_newly_matched = _end(context, connection, known, owed, outcomes)
         if plan:
             body = {
                 "changed": plan.changed, "detached": plan.detached, "triggers": plan.triggers,
@@ -190,7 +231,7 @@ def _erase_from(context: Context, known: TargetRow, owed: Sequence[Any]) -> dict
     return {
         "target": known.name, "verdict": verdict.word if n else NOTHING,
         "reason": verdict.reason, "n_records": n, "requests": list(counts),
-    }  # fmt: skip
+    }, n_newly_matched  # fmt: skip
 
 
 def _keep(context: Context, known: TargetRow, plan: Plan) -> None:
@@ -234,12 +275,13 @@ def _end(
     known: TargetRow,
     owed: Sequence[Any],
     outcomes: Mapping[str, tuple[Verdict, int | None]],
-) -> None:
-    """Write down what was done for requests in a target."""
+) -> int:
+    """Write down what was done for requests in a target; count those that met no record before."""
     now = context.now()
     _drop_plan(connection, known)
     failures.forget_target(connection, known.id)
     found: list[tuple[str, str, str]] = []
+    n_newly_matched = 0
     for row in owed:
         verdict, n = outcomes[row.request_id]
         connection.execute(
@@ -255,8 +297,9 @@ def _end(
         )  # fmt: skip
         if n:
             at = request_table.c.id == row.request_id
-            more = request_table.c.matched + n
-            connection.execute(update(request_table).where(at).values(matched=more))
+            before = connection.execute(select(request_table.c.matched).where(at)).scalar_one()
+            n_newly_matched += not before
+            connection.execute(update(request_table).where(at).values(matched=before + n))
             found += [(token, kind, row.request_id) for kind, token in row.tokens]
     kept_out = suppression.suppress(connection, found, now)  # who had no record elsewhere
     for row in owed:
@@ -267,6 +310,7 @@ def _end(
             matched, [each._asdict() for each in rows], kept_out.get(row.request_id)
         )
         log.append(context, connection, "request-targets", row.request_id, body, now)
+    return n_newly_matched
 
 
 def _due(now: datetime) -> Any:

@@ -19,7 +19,7 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.states import OPEN
 from erasable.workspace.ledger.treatments import REWRITTEN
 from erasable.workspace.models import deleting, estimates
-from erasable.workspace.requests import searching
+from erasable.workspace.requests import owed, searching
 from erasable.workspace.requests.batches import (
     affected_models,
     asked_about,
@@ -28,14 +28,16 @@ from erasable.workspace.requests.batches import (
 )
 from erasable.workspace.requests.intake import asked
 
+_DONE = {"delete": "deleted", "null": "emptied", "mask": "masked"}
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:
     """The effect of requests on one data set or model."""
 
-    target: str  # "dataset" or "model"
+    target: str  # "dataset", "model" or "target"
     name: str
-    n_records: int  # that would leave
+    n_records: int  # that would leave; of a target also rows that leave or change with them
     treatment: str
     exactness: str
     seconds: float | None  # estimated from earlier measurements; None without any
@@ -52,6 +54,8 @@ class Preview:
     # "path", steps from the identity that was given (see `persons.Step`), and "identities",
     # how many
     followed: tuple[dict[str, Any], ...] = ()
+    # targets that could not be looked at, and why, a line each
+    unseen: tuple[str, ...] = ()
     # why requests would wait on hold, a line each: people share an identity
     shared: tuple[str, ...] = ()
     # tokens of all people who ask
@@ -110,6 +114,14 @@ def preview(
             treatment, exactness = deleting.foresee(context, row, version, n)
             seconds = estimates.seconds_of_model(connection, row.id, n)
             effects.append(Effect("model", row.name, n, treatment, exactness, seconds))
+    unseen = []
+    for foreseen in owed.foresee(context, batch.tokens):
+        n = sum(foreseen.changed.values())
+        done = _DONE[foreseen.action]
+        effects.append(Effect("target", foreseen.name, n, done, "see receipt", None))
+        matched |= foreseen.found.keys()
+        if foreseen.error is not None:
+            unseen.append(f"{foreseen.name}: {foreseen.error}")
     people = batch.people.values()
     paths: Counter[tuple[Step, ...]] = Counter()
     for each in people:
@@ -120,6 +132,7 @@ def preview(
             {"path": [step.as_json() for step in path], "identities": n}
             for path, n in paths.items()
         ),
+        tuple(unseen),
         tuple(asked_about(each) for each in people if each.shared),
         frozenset(batch.tokens),
     )  # fmt: skip
@@ -152,10 +165,10 @@ def describe_person(context: Context, value: Any, type: str | None = None) -> di
     effects = looked.effects
     found = {
         kind: {each.name: each.n_records for each in effects if each.target == kind}
-        for kind in ("dataset", "model")
+        for kind in ("dataset", "model", "target")
     }
     return {
-        "known": bool(found["dataset"]),
+        "known": bool(found["dataset"]) or any(found["target"].values()),
         "types": types,
         "searched": list(looked.searched),
         "n_identities": looked.n_identities,
@@ -163,6 +176,7 @@ def describe_person(context: Context, value: Any, type: str | None = None) -> di
         "shared": list(looked.shared),
         "datasets": found["dataset"],
         "models": found["model"],
+        "targets": found["target"],
         "requests": waiting,
         "suppressed": kept_out,
     }

@@ -211,6 +211,7 @@ def _reach_targets(context: Context, done: Processed, patience: RetryPolicy | No
     reached = owed.carry_out(context, patience)
     done.targets += reached.done
     done.warnings += reached.warnings
+    done.n_unmatched = max(0, done.n_unmatched - reached.n_newly_matched)
     if reached.done:
         done.requests += finish(context)
 
