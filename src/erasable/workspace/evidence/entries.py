@@ -63,6 +63,7 @@ KINDS = {
         Kind("suppression-released", is_about_list=True),
         Kind("suppression-imported", is_about_list=True),
         Kind("subjects-linked"),
+        Kind("target-started"),
         Kind("target-erased"),
         Kind("dataset-added", describes="new"),
         Kind("dataset-appended", describes="all"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from erasable.core.errors import SourceError
 from erasable.workspace.targets.protocol import People, Plan, Target
 
 PURGED = "purged"
@@ -33,20 +34,28 @@ def erase(
 
     `plan` is what an earlier attempt has found, or an empty one; what is found now is added to it.
     `keep` writes the plan down, before its records leave: their values are needed for the search.
+    An error is raised only before the first records have left.
     """
     reasons = []
-    for _ in range(_ROUNDS):
-        found = target.find(people)
-        if not found:
-            break
-        plan.add(found)
-        keep(plan)
-        target.erase(found)
-    else:
-        reasons.append("records of these people come in while others leave")
-    if plan.changed:
-        reasons += target.compact()
-        reasons += _left(target, plan)
+    has_erased = False
+    try:
+        for _ in range(_ROUNDS):
+            found = target.find(people)
+            if not found:
+                break
+            plan.add(found)
+            keep(plan)
+            target.erase(found)
+            has_erased = True
+        else:
+            reasons.append("records of these people come in while others leave")
+        if plan.changed:
+            reasons += target.compact()
+            reasons += _left(target, plan)
+    except SourceError as error:
+        if not has_erased:
+            raise
+        reasons.append(f"it could not be looked at again: {error}")
     return Verdict(NOT_PROVED, "; ".join(reasons)) if reasons else Verdict(PURGED)
 
 
