@@ -86,8 +86,8 @@ def _told(n_columns: int, n_erased: int) -> str:
         return "nobody who was erased was found; nothing was changed"
     n = show.words(n_erased, "identity", "identities")
     return (
-        f"{n} of people who were erased: `erasable target erase` takes them out of a database; "
-        "nothing was changed"
+        f"{n} of people who were erased: `erasable target erase` takes them out; nothing was "
+        "changed"
     )
 
 
@@ -185,8 +185,10 @@ def remove(
     group, "erase", example="erasable target erase sqlite:///shop.db --subject customers.mail:email"
 )
 def erase(
-    place: str = argument("PLACE", "The URL of a database, such as sqlite:///shop.db."),
-    subject: list[str] = SUBJECT,
+    place: str = argument(
+        "PLACE", "The name of a target; or a place as `target add` takes it, with --subject."
+    ),
+    subject: list[str] | None = option("FIELD:TYPE,...", "Its fields, if it is no target."),
     action: str = ACTION,
     cascade: list[str] | None = CASCADE,
     keep: list[str] | None = KEEP,
@@ -194,7 +196,7 @@ def erase(
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Take everybody on the suppression list out of a database outside of the workspace."""
+    """Take everybody on the suppression list out of a place outside of the workspace."""
     found = opened(folder).erase_target(
         place, _names(subject), action=action,
         cascade=_names(cascade), keep=_names(keep), dry_run=not yes,

@@ -1275,26 +1275,27 @@ class Workspace:
     def erase_target(
         self,
         place: str,
-        subjects: Sequence[str],
+        subjects: Sequence[str] = (),
         *,
         action: str = "delete",
         cascade: Collection[str] = (),
         keep: Collection[str] = (),
         dry_run: bool = False,
     ) -> Erased:
-        """Erase the people on the suppression list from a database outside of the workspace.
+        """Erase the people on the suppression list from a place outside of the workspace.
 
-        Everything happens in one transaction, or nothing. Rows that refer to deleted rows are
-        deleted or lose the reference, as the foreign keys of the schema say. Then the database is
-        asked to free what it can, and looked at again. The log has an entry of it.
+        In a database everything happens in one transaction, or nothing; rows that refer to deleted
+        rows are deleted or lose the reference, as the foreign keys of the schema say. Then the
+        place is asked to free what it can, and looked at again. The log has an entry before it and
+        one of the result.
 
         Parameters
         ----------
         place : str
-            The URL of a database, as SQLAlchemy has it.
-        subjects : sequence of str
-            Columns that say whose rows there are, as "customers.mail:email"; without a type, of
-            type id.
+            The name of a target, or a place that need not be one; see `add_target`.
+        subjects : sequence of str, default=()
+            Fields that say whose records there are, as "mail:email", of a database
+            "customers.mail:email"; without a type, of type id. A target has its own.
         action : {"delete", "null", "mask"}, default="delete"
             What becomes of the rows. With "null" they stay, and all columns but those of keys and
             of `keep` become null; with "mask" texts become "erased" instead.
@@ -1309,15 +1310,17 @@ class Workspace:
         Returns
         -------
         Erased
-            With place, n_people (identities), changed (rows by table), detached (rows that lose a
+            With place, n_people (identities), changed (records by table), detached (rows that lose a
             reference, by column), triggers (of these tables, which may change other rows), verdict
             ("purged" or "deleted, not proved gone") and reason.
 
         Raises
         ------
         SourceError
-            The database cannot be reached or changed, has not one of the tables or columns, or may
+            The place cannot be reached or changed, has not one of the tables or fields, or may
             hide rows from the user, or a row would be left that refers to a deleted one.
+        NotInWorkspaceError
+            No subject is given, and there is no such target.
         InvalidParameterError
             There is no such action or type, or `keep` or `cascade` is not for the action.
         """

@@ -17,7 +17,8 @@ from erasable.core.errors import InvalidParameterError, SourceError
 from erasable.workspace import Workspace
 from erasable.workspace.data import databases
 from erasable.workspace.targets import erasing
-from erasable.workspace.targets.erasing import NOT_PROVED, PURGED
+from erasable.workspace.targets.databases import DatabaseTarget
+from erasable.workspace.targets.steps import NOT_PROVED, PURGED
 
 GONE, STAYS = "marker1@example.org", "marker2@example.org"
 NUMBER = 41  # of somebody who is erased
@@ -257,14 +258,14 @@ def test_numbers_too_short_to_search_for_are_told(known: Workspace, path: Path) 
     run(path, f"create table people (id integer primary key); insert into people values ({NUMBER})")
     done = erased(known, f"sqlite:///{path}", "people.id")
     assert done.verdict == NOT_PROVED
-    assert done.reason == "1 of their identities are too short to be searched for"
+    assert done.reason == "1 of their values are too short to be looked for"
 
 
 def test_an_erasure_is_written_down_although_the_look_after_it_fails(
     known: Workspace, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(path, PEOPLE)
-    real, calls = erasing.relations.reflected, []
+    real, calls = DatabaseTarget.find, []
 
     def fails_later(*given: Any) -> Any:
         calls.append(given)
@@ -272,7 +273,7 @@ def test_an_erasure_is_written_down_although_the_look_after_it_fails(
             raise SourceError("gone")
         return real(*given)
 
-    monkeypatch.setattr(erasing.relations, "reflected", fails_later)
+    monkeypatch.setattr(DatabaseTarget, "find", fails_later)
     done = known.erase_target(f"sqlite:///{path}", ["people.mail:email"])
     assert (done.changed, done.verdict) == ({"people": 1}, NOT_PROVED)
     assert known.log_entries()[-1]["kind"] == "target-erased"

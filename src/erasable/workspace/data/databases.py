@@ -164,13 +164,19 @@ def writable(given: str) -> Iterator[tuple[sa.Engine, str]]:
             raise SourceError(f"{str(path)!r} is not there; expected a file of SQLite")
         at = sa.URL.create("sqlite", database=str(path))
         engine = sa.create_engine(at, creator=lambda: _open_writable(path), poolclass=sa.NullPool)
-        sa.event.listen(engine, "begin", lambda each: each.exec_driver_sql("begin immediate"))
+        sa.event.listen(engine, "begin", _begin)
     else:
         engine = _engine(url, place)
     try:
         yield engine, place
     finally:
         engine.dispose()
+
+
+def _begin(connection: sa.Connection) -> None:
+    """Begin a transaction of SQLite; one that may write has the lock at once."""
+    only_reads = connection.get_execution_options().get("only_reads", False)
+    connection.exec_driver_sql("begin" if only_reads else "begin immediate")
 
 
 def _open_writable(path: Path) -> sqlite3.Connection:

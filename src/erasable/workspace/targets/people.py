@@ -1,45 +1,66 @@
-"""People who are to be erased from a target, told by the keyed hashes of their identities."""
+"""People who are to be erased, as the workspace knows them: by the tokens of their identities."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
+from uuid import UUID
 
+from erasable.core.errors import InvalidIdsError
 from erasable.workspace.context import Context
 from erasable.workspace.identity import suppression
 from erasable.workspace.targets.protocol import Subject
-from erasable.workspace.targets.scanning import tokens_under
-
-
-class Asked:
-    """People by their tokens, each with a name."""
-
-    def __init__(self, context: Context, tokens: Mapping[str, str]) -> None:
-        self._context, self._tokens = context, tokens
-
-    def among(self, values: Collection[Any], subject: Subject) -> Mapping[Any, str]:
-        """Return the values that name one of them."""
-        found = {}
-        for value in values:
-            for token in tokens_under(self._context, value, subject.type, subject.region):
-                if token in self._tokens:
-                    found[value] = self._tokens[token]
-        return found
 
 
 class Suppressed:
-    """Everybody on the suppression list, each by the token of the list."""
+    """Everybody on the suppression list; see `protocol.People`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def among(self, values: Collection[Any], subject: Subject) -> Mapping[Any, str]:
-        """Return the values that name one of them."""
-        tokens = {
-            token: value
-            for value in values
-            for token in tokens_under(self._context, value, subject.type, subject.region)
-        }
+        """Return the values that name a person on the list, each with the person's token."""
+        tried = by_token(self._context, values, subject.type, subject.region)
         with self._context.ledger.reading() as connection:
-            listed = suppression.suppressed(connection, tokens)
-        return {tokens[token]: token for token in listed}
+            listed = suppression.suppressed(connection, tried)
+        return _named(tried, listed)
+
+
+class Asked:
+    """People by given tokens, such as those of a request, each with a name."""
+
+    def __init__(self, context: Context, tokens: Mapping[str, str]) -> None:
+        self._context = context
+        self._tokens = tokens
+
+    def among(self, values: Collection[Any], subject: Subject) -> Mapping[Any, str]:
+        """Return the values that name a person, each with the person's name."""
+        tried = by_token(self._context, values, subject.type, subject.region)
+        named = _named(tried, self._tokens.keys() & tried.keys())
+        return {value: self._tokens[token] for value, token in named.items()}
+
+
+def by_token(
+    context: Context, values: Iterable[Any], kind: str, region: str | None
+) -> dict[str, list[Any]]:
+    """Return the values by their tokens under a type; those that do not suit it have none."""
+    found: dict[str, list[Any]] = {}
+    for value in values:
+        for token in _tokens(context, value, kind, region):
+            found.setdefault(token, []).append(value)
+    return found
+
+
+def _named(tried: Mapping[str, list[Any]], wanted: Iterable[str]) -> dict[Any, str]:
+    return {value: token for token in sorted(wanted) for value in tried[token]}
+
+
+def _tokens(context: Context, value: Any, kind: str, region: str | None) -> Iterator[str]:
+    if isinstance(value, UUID):
+        value = str(value)
+    try:
+        yield context.keys.token(kind, value, region)
+    except InvalidIdsError:
+        return
+    if (before := context.keys.former_token(kind, value)) is not None:
+        yield before

@@ -60,6 +60,7 @@ class Plan:
     changed: dict[str, int] = field(default_factory=dict)  # rows that leave or change, by table
     detached: dict[str, int] = field(default_factory=dict)  # rows that lose a reference, by column
     triggers: list[str] = field(default_factory=list)  # which may change other rows
+    n_rounds: int = 0  # how often records have left
 
     def __bool__(self) -> bool:
         """Tell whether anybody was found."""

@@ -257,13 +257,13 @@ def plan_rows(
     cut = _cut(links, [table for table, keys in leaving.items() if keys])
     plan = RowPlan()
     for link, keys in detached.items():
-        if own := _ordered(keys - leaving.get(link.child, set())):
+        if own := ordered(keys - leaving.get(link.child, set())):
             plan.detached.append((link, own))
     for link in cut:
-        if own := _ordered(leaving[link.child]):
+        if own := ordered(leaving[link.child]):
             plan.detached.append((link, own))
     for table in _children_first(links, [each for each in leaving if leaving[each]], cut):
-        plan.leaving[table] = _ordered(leaving[table])
+        plan.leaving[table] = ordered(leaving[table])
     return plan
 
 
@@ -288,10 +288,24 @@ def locked(
 ) -> Iterator[sa.Row[Any]]:
     """Read rows by their keys, and have other transactions wait that would change them."""
     own = key_of(table)
-    for some in _parts(_ordered(keys)):
+    for some in _parts(ordered(keys)):
         yield from connection.execute(
             sa.select(*own, *columns).where(_among(own, some)).order_by(*own).with_for_update()
         )
+
+
+def read(
+    connection: sa.Connection, table: sa.Table, keys: Sequence[Key], *columns: sa.Column[Any]
+) -> Iterator[sa.Row[Any]]:
+    """Read the keys and some columns of rows by their keys."""
+    own = key_of(table)
+    for some in _parts(keys):
+        yield from connection.execute(sa.select(*own, *columns).where(_among(own, some)))
+
+
+def ordered(keys: Iterable[Key]) -> list[Key]:
+    """Return keys in an order that does not vary."""
+    return sorted(keys, key=repr)  # SQLite may have numbers and texts in one column
 
 
 def _change(connection: sa.Connection, table: sa.Table, keys: Sequence[Key], change: Any) -> None:
@@ -315,7 +329,7 @@ def _referring(connection: sa.Connection, link: Link, keys: set[Key]) -> set[Key
     refers = sa.and_(*(parent.columns[of.key] == column for of, column in pairs))
     of_parent = [parent.columns[column.key] for column in key_of(link.parent)]
     found: set[Key] = set()
-    for some in _parts(_ordered(keys)):
+    for some in _parts(ordered(keys)):
         among = sa.and_(refers, _among(of_parent, some))
         any_ = sa.select(sa.literal(1)).select_from(link.child, parent).where(among).limit(1)
         if connection.execute(any_).first() is None:  # also of a table without a key
@@ -331,10 +345,6 @@ def _among(columns: Sequence[sa.ColumnElement[Any]], keys: Sequence[Key]) -> sa.
     if len(columns) == 1:
         return columns[0].in_([key[0] for key in keys])
     return sa.tuple_(*columns).in_(keys)
-
-
-def _ordered(keys: Iterable[Key]) -> list[Key]:
-    return sorted(keys, key=repr)  # SQLite may have numbers and texts in one column
 
 
 def _parts(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, select
 
-from erasable.core.errors import InvalidIdsError, SourceError
+from erasable.core.errors import SourceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import databases, files
 from erasable.workspace.data.catalogue import all_datasets
@@ -26,6 +25,7 @@ from erasable.workspace.identity.value_formats import addresses_among, telephone
 from erasable.workspace.ledger.bulk import values_held
 from erasable.workspace.ledger.schema import identity
 from erasable.workspace.ledger.schema import suppression as suppression_table
+from erasable.workspace.targets.people import by_token
 from erasable.workspace.targets.places import tables_of
 
 Types = Sequence[tuple[str, str | None]]
@@ -164,10 +164,7 @@ def _count(context: Context, values: pa.ChunkedArray, types: Types, of: _Column)
     counts = {each["values"]: each["counts"] for each in pc.value_counts(values).to_pylist()}
     counts.pop(None, None)
     for kind, region in types:
-        tokens: dict[str, list[Any]] = {}
-        for value in counts:
-            for token in tokens_under(context, value, kind, region):
-                tokens.setdefault(token, []).append(value)
+        tokens = by_token(context, counts, kind, region)
         with context.ledger.reading() as connection:
             known = values_held(connection, identity.c.token, tokens)
             erased = suppression.suppressed(connection, tokens)
@@ -176,13 +173,3 @@ def _count(context: Context, values: pa.ChunkedArray, types: Types, of: _Column)
             of.n_rows[kind] = of.n_rows.get(kind, 0) + sum(counts[value] for value in rows)
             of.known.setdefault(kind, set()).update(known)
             of.erased.setdefault(kind, set()).update(erased)
-
-
-def tokens_under(context: Context, value: Any, kind: str, region: str | None) -> Iterator[str]:
-    """Return the tokens of a value under a type, none where it does not suit it."""
-    try:
-        yield context.keys.token(kind, value, region)
-    except InvalidIdsError:
-        return
-    if (before := context.keys.former_token(kind, value)) is not None:
-        yield before

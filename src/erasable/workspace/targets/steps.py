@@ -36,6 +36,7 @@ def erase(
 
     `plan` is what an earlier attempt has found, or an empty one; what is found now is added to it.
     `keep` writes the plan down, before its records leave: their values are needed for the search.
+    `plan.n_rounds` says how often records have left when an error is raised.
     """
     reasons, was_cut_off = list[str](), bool(plan.changed)
     for number in range(_ROUNDS):
@@ -46,6 +47,7 @@ def erase(
         plan.add(found, again=was_cut_off and number == 0)
         keep(plan)
         target.erase(found)
+        plan.n_rounds += 1
     else:
         reasons.append("records of these people come in while others leave")
     if plan.changed:

@@ -1,0 +1,268 @@
+"""Tables of a database: rows leave along foreign keys, or are overwritten, in one transaction.
+
+The law kept here: what is done is what the dry run says, and nobody else's row is changed. No
+better word is said of what is left on the disk than what was looked at.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+
+from erasable.core.errors import SourceError
+from erasable.workspace.data import databases
+from erasable.workspace.targets import leaving, relations, storages
+from erasable.workspace.targets.layout import Layout, Owner, check_settings, layout_of
+from erasable.workspace.targets.marks import Marks
+from erasable.workspace.targets.protocol import People, Plan, Settings, Subject, Target
+from erasable.workspace.targets.relations import Key, RowPlan
+from erasable.workspace.targets.residue import Found
+
+_AT_ONCE = 10_000  # rows whose identities are compared at a time
+_ATTEMPTS = 5  # where a database gives up one of two transactions, or rows have just left
+_GAVE_WAY = ("40001", "40P01", 1213)  # of PostgreSQL and MySQL: two transactions were in the way
+_TAKE_BACK = ("sqlite", "postgresql")  # databases without tables outside of transactions
+
+T = TypeVar("T")
+Values = dict[Key, Any]
+"""Rows of a table by their keys, each with the identity that it was found by."""
+
+
+class DatabaseTarget(Target):
+    """A database that SQLAlchemy has a dialect for.
+
+    The fields of its subjects are columns, as "customers.mail". Keys of a plan are by such a
+    column: pairs of a primary key, and the value in the column.
+    """
+
+    def __init__(self, place: str, settings: Settings) -> None:
+        check_settings(settings)
+        self._settings = settings
+        with ExitStack() as opened:
+            self._engine, self.shown = opened.enter_context(databases.writable(place))
+            self._opened = opened.pop_all()
+        self._storage = storages.of(self._engine)
+        self._touched: dict[str, sa.Table] = {}  # whose rows were changed
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._opened.close()
+
+    def find(self, people: People) -> Plan:
+        """Find the rows of people, change them, and take it back: it fails where `erase` would."""
+        for _ in range(_ATTEMPTS):
+            layout, wanted, names = self._run(partial(self._candidates, people), "read")
+            plan = Plan()
+            if not any(wanted.values()):
+                return plan
+            missing = self._run(partial(self._tried, layout, wanted, names, plan), "try")
+            if not missing:
+                return plan
+        raise SourceError(
+            f"{missing} rows of {self.shown!r} are not found again by their keys; expected one row "
+            "for each; nothing was changed: a key is null, or not exact, or rows leave as fast as "
+            "they are found (try it again)"
+        )
+
+    def erase(self, plan: Plan) -> None:
+        """Change the rows that are still those people's, and rows that refer to them."""
+        if plan:
+            self._run(partial(self._erased, plan.keys), "change")
+
+    def compact(self) -> list[str]:
+        """Have the database write its tables anew."""
+        return self._storage.compact(self._tables())
+
+    def scan(self, marks: Marks, living: Marks) -> Found:
+        """Look for values in the rows and files of the database, as far as they can be seen."""
+        return self._storage.scan(self._tables(), marks, living)
+
+    def _run(self, work: Callable[[sa.Connection], T], what: str) -> T:
+        """Do something in one transaction, which is taken back unless it is to "change"."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                with self._engine.connect() as connection:
+                    connection = connection.execution_options(only_reads=what == "read")
+                    with connection.begin() as transaction:
+                        found = work(connection)
+                        if what != "change":
+                            transaction.rollback()
+                return found
+            except OperationalError as error:
+                if attempt + 1 < _ATTEMPTS and _gave_way(error):
+                    continue
+                raise _failed(self.shown, error) from None
+            except SQLAlchemyError as error:
+                raise _failed(self.shown, error) from None
+        raise AssertionError
+
+    def _candidates(
+        self, people: People, connection: sa.Connection
+    ) -> tuple[Layout, dict[Subject, Values], dict[tuple[Subject, Any], str]]:
+        """Find rows, without a lock; and the people, by the identities of these rows."""
+        layout = layout_of(connection, self.shown, self._settings)
+        wanted: dict[Subject, Values] = {}
+        names: dict[tuple[Subject, Any], str] = {}
+        for owner in layout.owners:
+            of = wanted.setdefault(owner.subject, {})
+            key = relations.key_of(owner.table)
+            every = sa.select(*key, owner.column).where(owner.column.is_not(None))
+            every = every.execution_options(stream_results=True)
+            with closing(connection.execute(every)) as result:
+                while rows := result.fetchmany(_AT_ONCE):
+                    found = people.among({row[-1] for row in rows}, owner.subject)
+                    of.update((tuple(row[:-1]), row[-1]) for row in rows if row[-1] in found)
+                    names.update(((owner.subject, value), name) for value, name in found.items())
+        return layout, wanted, names
+
+    def _tried(
+        self,
+        layout: Layout,
+        wanted: Mapping[Subject, Values],
+        names: Mapping[tuple[Subject, Any], str],
+        plan: Plan,
+        connection: sa.Connection,
+    ) -> int:
+        """Make the plan of rows, and try it; return how many are not there by their keys."""
+        n_missing = 0
+        of_person: set[tuple[str, sa.Table, Key]] = set()
+        chosen: dict[sa.Table, set[Key]] = {}
+        for owner in layout.owners:
+            asked = wanted[owner.subject]
+            still = _still(connection, owner, asked)
+            n_missing += len(asked) - len(still)
+            chosen.setdefault(owner.table, set()).update(still)
+            plan.keys.setdefault(owner.subject.field, []).extend(still.items())
+            for key, value in still.items():
+                of_person.add((names[owner.subject, value], owner.table, key))
+        if n_missing:
+            return n_missing
+        for name, _, _ in of_person:
+            plan.n_records[name] = plan.n_records.get(name, 0) + 1
+        rows = self._rows(connection, layout, chosen)
+        _count(plan, rows)
+        changed = {*rows.leaving, *(link.child for link, _ in rows.detached)}
+        plan.triggers = relations.triggers_of(connection, changed)
+        values = leaving.values_of(connection, layout, rows)
+        if connection.dialect.name in _TAKE_BACK:
+            self._change(connection, layout, rows)
+            values.drop_shared(connection)
+            plan.living = leaving.living(connection, rows.leaving, values)
+        plan.marks = values.marks(layout.owners, wanted)
+        if connection.dialect.name == "postgresql":  # checks that wait for the end are made now
+            connection.exec_driver_sql("set constraints all immediate")
+        return 0
+
+    def _erased(
+        self, wanted: Mapping[str, Sequence[tuple[Key, Any]]], connection: sa.Connection
+    ) -> None:
+        layout = layout_of(connection, self.shown, self._settings)
+        chosen: dict[sa.Table, set[Key]] = {}
+        for owner in layout.owners:
+            still = _still(connection, owner, dict(wanted.get(owner.subject.field, ())))
+            chosen.setdefault(owner.table, set()).update(still)
+        rows = self._rows(connection, layout, chosen)
+        self._change(connection, layout, rows)
+        for table in (*rows.leaving, *(link.child for link, _ in rows.detached)):
+            self._touched[table.key] = table
+
+    def _rows(
+        self, connection: sa.Connection, layout: Layout, chosen: dict[sa.Table, set[Key]]
+    ) -> RowPlan:
+        """Return all rows that leave or change with chosen ones, locked."""
+        if self._settings.action == "delete":
+            return relations.plan_rows(connection, layout.links, chosen, self._settings.cascade)
+        tables = sorted((table for table in chosen if chosen[table]), key=lambda each: each.key)
+        return RowPlan({table: relations.ordered(chosen[table]) for table in tables})
+
+    def _change(self, connection: sa.Connection, layout: Layout, rows: RowPlan) -> None:
+        if self._settings.action == "delete":
+            relations.carry_out(connection, rows)
+            return
+        for table, keys in rows.leaving.items():
+            _overwrite(connection, table, keys, layout.overwritten[table])
+
+    def _tables(self) -> list[sa.Table]:
+        """Return the tables that were changed, or, where another attempt did so, may have been."""
+        if not self._touched:
+            found = self._run(
+                lambda connection: layout_of(connection, self.shown, self._settings), "read"
+            )
+            self._touched = {table.key: table for table in found.touched}
+        return [self._touched[name] for name in sorted(self._touched)]
+
+
+def _gave_way(error: DBAPIError) -> bool:
+    """Tell whether the database gave up a transaction for another one."""
+    codes = [getattr(error.orig, name, None) for name in ("sqlstate", "pgcode")]
+    return any(code in _GAVE_WAY for code in [*codes, *getattr(error.orig, "args", ())[:1]])
+
+
+def _failed(place: str, error: SQLAlchemyError) -> SourceError:
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return SourceError(
+            f"the connection to {place!r} was lost; expected a server that stays; nothing was "
+            "changed, or everything: a dry run tells which"
+        )
+    return SourceError(
+        f"the rows at {place!r} could not be changed ({type(error).__name__}); expected a "
+        "database that answers and that you may change; nothing was changed"
+    )
+
+
+def _still(connection: sa.Connection, owner: Owner, wanted: Values) -> Values:
+    """Return the rows that still have the value that they were found by; they are locked."""
+    found: Values = {}
+    n_rows = 0
+    for row in relations.locked(connection, owner.table, wanted, owner.column):
+        n_rows += 1
+        key: Key = tuple(row[:-1])
+        if row[-1] == wanted.get(key):
+            found[key] = row[-1]
+    if n_rows > len(wanted):
+        raise SourceError(
+            f"{n_rows} rows of table {owner.table.key!r} have the {len(wanted)} keys of the rows "
+            "found; expected one for each; nothing was changed: it has tables that inherit its rows"
+        )
+    return found
+
+
+def _count(plan: Plan, rows: RowPlan) -> None:
+    """Write down how many rows of each table leave or change."""
+    plan.changed = {table.key: len(keys) for table, keys in rows.leaving.items()}
+    for link, keys in rows.detached:
+        if keys != rows.leaving.get(link.child):  # not only to undo a circle
+            names = ", ".join(column.name for column in link.columns)
+            plan.detached[f"{link.child.key}.{names}"] = len(keys)
+
+
+def _overwrite(
+    connection: sa.Connection, table: sa.Table, keys: Sequence[Key], columns: dict[str, bool]
+) -> None:
+    unique = _unique(table)
+    same = {name: None if is_null else leaving.MASK for name, is_null in columns.items()}
+    each = [name for name, is_null in columns.items() if not is_null and name in unique]
+    if not each:
+        relations.change_rows(connection, table, keys, same)
+        return
+    for key in keys:
+        own = {name: f"{leaving.MASK}-{secrets.token_hex(8)}" for name in each}
+        relations.change_rows(connection, table, [key], {**same, **own})
+
+
+def _unique(table: sa.Table) -> set[str]:
+    """Return the columns that are in a unique index or constraint."""
+    found = {
+        column.name
+        for constraint in table.constraints
+        if isinstance(constraint, sa.UniqueConstraint)
+        for column in constraint.columns
+    }
+    unique: Iterable[sa.Index] = (index for index in table.indexes if index.unique)
+    return found | {column.name for index in unique for column in index.columns}

@@ -1,0 +1,141 @@
+"""Values of the rows that leave a database, by which its files are searched afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from erasable.core.errors import InvalidIdsError
+from erasable.workspace.identity.canonical import canonical
+from erasable.workspace.targets import relations
+from erasable.workspace.targets.layout import Layout, Owner
+from erasable.workspace.targets.marks import SHORTEST, Marks, is_vector
+from erasable.workspace.targets.protocol import N_LIVING, Subject
+from erasable.workspace.targets.relations import Key, RowPlan
+
+MASK = "erased"
+"""What masked texts become."""
+
+_AT_ONCE = 5_000  # values of one statement
+_VECTOR = ("[", "]")  # around the numbers of a vector as text, such as pgvector's
+
+
+@dataclass(slots=True)
+class Values:
+    """Texts, bytes and vectors of leaving rows, by columns."""
+
+    texts: dict[sa.Column[Any], set[Any]] = field(default_factory=dict)
+    vectors: list[tuple[Any, str]] = field(default_factory=list)  # each as it is spelled, too
+
+    def add(self, column: sa.Column[Any], value: Any) -> None:
+        """Add a value of a row, if files can be searched for it."""
+        if isinstance(value, dict | list) and not is_vector(value):
+            for each in _texts_in(value):
+                self.add(column, each)
+        elif is_vector(value):
+            self.vectors.append((value, str(value)))
+        elif isinstance(value, str | bytes):
+            vector = _vector_of(value)
+            if vector is not None:
+                self.vectors.append((vector, str(value)))
+            elif len(value.strip()) >= SHORTEST:
+                self.texts.setdefault(column, set()).add(value)
+
+    def drop_shared(self, connection: sa.Connection) -> None:
+        """Leave out the values that rows have in the same column that stay."""
+        for column, texts in self.texts.items():
+            if not isinstance(column.type, sa.String | sa.LargeBinary | sa.types.NullType):
+                continue
+            every = sorted(texts, key=repr)
+            for at in range(0, len(every), _AT_ONCE):
+                among = column.in_(every[at : at + _AT_ONCE])
+                texts -= set(
+                    connection.execute(sa.select(column).where(among).distinct()).scalars()
+                )
+
+    def marks(self, owners: Iterable[Owner], found: Mapping[Subject, Mapping[Key, Any]]) -> Marks:
+        """Return them as marks, with the identities by which rows were found."""
+        marks = Marks()
+        for texts in self.texts.values():
+            for text in texts:
+                marks.add(text)
+        for vector, spelled in self.vectors:
+            marks.add(vector, spelled)
+        for owner in owners:
+            for value in set(found[owner.subject].values()):
+                marks.add(_plain(value), *_spellings(value, owner.subject))
+                if isinstance(value, UUID):
+                    marks.add(value.bytes)
+        return marks
+
+
+def values_of(connection: sa.Connection, layout: Layout, rows: RowPlan) -> Values:
+    """Read the values of rows that leave, or of the columns that are overwritten.
+
+    References are left out: they are values of the rows that they refer to.
+    """
+    found = Values()
+    for table, keys in rows.leaving.items():
+        refer = {column for link in layout.links if link.child is table for column in link.columns}
+        chosen = [
+            column
+            for column in table.columns
+            if column not in refer and column.name in layout.overwritten.get(table, table.columns)
+        ]
+        n_key = len(relations.key_of(table))
+        for row in relations.read(connection, table, keys, *chosen):
+            for column, value in zip(chosen, row[n_key:], strict=True):
+                found.add(column, value)
+    return found
+
+
+def living(connection: sa.Connection, tables: Iterable[sa.Table], leaving: Values) -> Marks:
+    """Return some values of rows that stay, which a search has to find."""
+    found = Marks()
+    gone = set[Any]().union(*leaving.texts.values()) if leaving.texts else set[Any]()
+    for table in tables:
+        stay = Values()
+        for row in connection.execute(sa.select(table).limit(N_LIVING)):
+            for column, value in zip(table.columns, row, strict=True):
+                stay.add(column, value)
+        for texts in stay.texts.values():
+            for text in sorted(texts - gone, key=repr):
+                if len(found) < N_LIVING and not str(text).startswith(MASK):
+                    found.add(text)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, UUID) else value
+
+
+def _spellings(value: Any, subject: Subject) -> Iterator[str]:
+    try:
+        yield canonical(subject.type, _plain(value), subject.region)
+    except InvalidIdsError:
+        return
+
+
+def _texts_in(value: Any) -> Iterator[Any]:
+    """Return the texts and vectors in JSON."""
+    inner = value.values() if isinstance(value, dict) else value
+    for each in inner:
+        if isinstance(each, dict | list) and not is_vector(each):
+            yield from _texts_in(each)
+        else:
+            yield each
+
+
+def _vector_of(value: str | bytes) -> list[float] | None:
+    if not isinstance(value, str) or (value[:1], value[-1:]) != _VECTOR:
+        return None
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    return found if is_vector(found) else None

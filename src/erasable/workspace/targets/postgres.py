@@ -1,0 +1,151 @@
+"""Files of a server of PostgreSQL: how deleted rows leave them, and a search for what is left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from erasable.workspace.targets import residue
+from erasable.workspace.targets.marks import Marks
+from erasable.workspace.targets.residue import Found
+
+_STATISTICS = sa.Table("pg_statistic", sa.MetaData(), schema="pg_catalog")
+"""Which has some values of all columns, until they are analyzed anew."""
+
+
+class PostgresStorage:
+    """The folder of a server of PostgreSQL, where it is on this machine and may be read."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    def compact(self, tables: Sequence[sa.Table]) -> list[str]:
+        """Have tables written anew; indexes and statistics with them."""
+        reasons = []
+        for table in (*tables, _STATISTICS):
+            name = table.name if table is _STATISTICS else table.key
+            try:
+                if not self._rewritten(table):
+                    reasons.append(f"this user may not have table {name!r} written anew")
+            except SQLAlchemyError as error:
+                reasons.append(f"table {name!r} was not written anew ({type(error).__name__})")
+        try:
+            with self._engine.connect() as connection:
+                connection.execution_options(isolation_level="AUTOCOMMIT")
+                connection.exec_driver_sql("checkpoint")
+        except SQLAlchemyError:
+            reasons.append("this user may not have the server write out what is in memory")
+        return reasons
+
+    def _rewritten(self, table: sa.Table) -> bool:
+        """Have a table written anew; tell whether it was: without the right it is passed over."""
+        with self._engine.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            connection.exec_driver_sql("set lock_timeout = '30s'")
+            before = _paths(connection, table)
+            name = connection.dialect.identifier_preparer.format_table(table)
+            connection.exec_driver_sql(f"vacuum (full, analyze) {name}")
+            return before.isdisjoint(_paths(connection, table))
+
+    def scan(self, tables: Sequence[sa.Table], marks: Marks, living: Marks) -> Found:
+        """Look in the files of the tables, and of the write-ahead log."""
+        found = Found()
+        try:
+            with self._engine.connect() as connection:
+                found.reasons += _elsewhere(connection)
+                folder = _folder(connection)
+                paths = {table.name: _paths(connection, table) for table in (*tables, _STATISTICS)}
+        except SQLAlchemyError as error:
+            found.reasons.append(f"its files cannot be found ({type(error).__name__})")
+            return found
+        if folder is None:
+            found.reasons.append("its files cannot be seen from here")
+            return found
+        gone, stay = marks.every(), living.every()
+        there = set[bytes]()
+        for name, of in paths.items():
+            files = [file for path in sorted(of) for file in _parts(folder / path)]
+            there |= _search(files, gone | stay, gone, f"table {name!r}", found)
+        found.n_living = living.count(there)
+        log = sorted((folder / "pg_wal").glob("[0-9A-F]" * 24))
+        there |= _search(log, gone, gone, "the write-ahead log", found)
+        found.n_left = marks.count(there)
+        return found
+
+
+def _paths(connection: sa.Connection, table: sa.Table) -> set[str]:
+    """Return the files of a table, its indexes, and long values, below the server's folder."""
+    name = connection.dialect.identifier_preparer.format_table(table)
+    return set(connection.execute(_FILES, {"name": name}).scalars())
+
+
+_FILES = sa.text("""
+    with own as (
+        select cast(:name as regclass)::oid as oid
+        union select relid::oid from pg_partition_tree(cast(:name as regclass))
+    ), tables as (
+        select oid from own
+        union select reltoastrelid from pg_class where oid in (select oid from own)
+    ), every as (
+        select oid from tables
+        union select indexrelid from pg_index where indrelid in (select oid from tables)
+    )
+    select pg_relation_filepath(oid) from every where pg_relation_filepath(oid) is not null
+""")
+
+
+def _folder(connection: sa.Connection) -> Path | None:
+    """Return the folder of the server, if it is the one that lies here and may be read."""
+    try:
+        folder = Path(connection.exec_driver_sql("show data_directory").scalar_one())
+        number = connection.exec_driver_sql(_NUMBER).scalar_one()
+        with (folder / "global" / "pg_control").open("rb") as file:
+            here = file.read(8)
+    except (SQLAlchemyError, OSError):
+        connection.rollback()
+        return None
+    return folder if int(number).to_bytes(8, "little") == here else None
+
+
+_NUMBER = "select system_identifier from pg_control_system()"
+
+
+def _elsewhere(connection: sa.Connection) -> list[str]:
+    """Return where changes are kept besides the files of tables."""
+    reasons = ["the server keeps changes in its write-ahead log, until it writes over its segments"]
+    slots = list(connection.exec_driver_sql("select slot_name from pg_replication_slots").scalars())
+    if slots:
+        reasons.append(f"replication slots keep changes for others: {', '.join(sorted(slots))}")
+    if connection.exec_driver_sql("show archive_mode").scalar_one() != "off":
+        reasons.append("the write-ahead log is archived")
+    return reasons
+
+
+def _parts(path: Path) -> Iterator[Path]:
+    """Return a file with its further segments, and those beside it that belong to it."""
+    own = re.compile(rf"{path.name}(_[a-z]+)?(\.[0-9]+)?")
+    try:
+        yield from sorted(each for each in path.parent.iterdir() if own.fullmatch(each.name))
+    except OSError:
+        yield path  # which says so when it is read
+
+
+def _search(
+    files: Iterable[Path], marks: Collection[bytes], gone: set[bytes], name: str, found: Found
+) -> set[bytes]:
+    there = set[bytes]()
+    for path in files:
+        try:
+            there |= residue.marks_in(path, marks)
+        except FileNotFoundError:  # it was removed meanwhile
+            continue
+        except OSError as error:
+            found.reasons.append(f"{name} could not be read ({type(error).__name__})")
+            break
+    if there & gone:
+        found.where.append(name)
+    return there
