@@ -85,7 +85,11 @@ remove-domain visits --where "malignant == 1" --budget 20% --sweep random,lr-mah
 remove-domain visits --where "malignant == 1" --budget 20% --fresh later.csv --yes
 suppress import erased.json
 target scan sqlite:///clinic.db
-target erase sqlite:///clinic.db --subject patients.id --yes
+target add clinic sqlite:///clinic.db --subject patients.id
+target list
+target check
+target erase clinic --yes
+target remove clinic
 status
 report report.html
 workspace copy ../team --database postgresql://ann@db.example/models

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import sys
 import warnings
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,11 @@ def make_tiny(folder: Path) -> dict[str, str]:
     table = pyarrow.csv.read_csv(folder / "more.csv")
     pyarrow.parquet.write_table(table, folder / "more.parquet")
     (folder / "withdrawn.txt").write_text("patient-20\npatient-21\n")
+    for name in ("clinic", "more"):
+        with closing(sqlite3.connect(folder / f"{name}.db")) as base:
+            base.execute("create table patients (id text primary key)")
+            base.execute("insert into patients values ('patient-3')")
+            base.commit()
     run = lambda *args: told(*args, folder=folder)  # noqa: E731
     run("init", "--export", "elsewhere")
     subject = "patient,mail:email"
@@ -109,6 +115,7 @@ def make_tiny(folder: Path) -> dict[str, str]:
     states["held"] = _id(run("request", "patient-5", "--hold", "identity in doubt"))
     states["denied"] = _id(run("request", "patient-6"))
     run("deny", states["denied"], "--reason", "a legal duty")
+    run("target", "add", "clinic", f"sqlite:///{folder}/clinic.db", "--subject", "patients.id")
     return states
 
 

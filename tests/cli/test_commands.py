@@ -29,7 +29,7 @@ EXPECTED = [
     "model register", "model export", "model retire", "receipt show", "receipt check", "log show",
     "log verify", "log head", "subject show", "subject link", "suppress list", "suppress release",
     "suppress export", "suppress import", "workspace migrate", "workspace copy",
-    "target scan", "target erase",
+    "target scan", "target add", "target list", "target check", "target remove", "target erase",
     "work", "tasks", "retry", "backup", "restore", "model publish", "compile",
 ]  # fmt: skip
 

@@ -50,7 +50,7 @@ def test_a_copy_is_told_of(server: Any, database: str, tmp_path: Path) -> None:
     result = erasable("workspace", "copy", "team", "--database", url, folder=tmp_path)
     assert result.exit_code == 0, result.output
     first, second, third = result.stdout.splitlines()
-    assert "rows of 18 tables" in first
+    assert "rows of 19 tables" in first
     assert second.startswith("all are equal; the log of ")
     assert "an erasure in one does not reach the other" in third
     assert told("requests", folder=tmp_path / "team") == told("requests", folder=tmp_path)

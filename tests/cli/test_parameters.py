@@ -43,6 +43,10 @@ METHODS = {
     "suppress export": "suppression_list",
     "suppress import": "import_suppression_list",
     "target scan": "scan_target",
+    "target add": "add_target",
+    "target list": "targets",
+    "target check": "check_target",
+    "target remove": "remove_target",
     "target erase": "erase_target",
     "workspace migrate": "migrate",
     "workspace copy": "copy",
@@ -64,6 +68,7 @@ RENAMED = {
     "received": "received_at",
     "condition": "where",
     "type_": "type",
+    "all": "may_empty",
 }
 """Names of options, and what methods call it."""
 

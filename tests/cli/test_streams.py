@@ -74,7 +74,11 @@ suppress release patient-3
 suppress export --output erased.json
 suppress import erased.json
 target scan visits.csv
-target erase sqlite:///clinic.db --subject patients.id
+target add more sqlite:///more.db --subject patients.id
+target list
+target check
+target erase clinic
+target remove clinic
 compile
 --version
 --help
@@ -92,10 +96,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     folder.mkdir()
     states = make_tiny(folder)
     told("backup", "../monday.tar", folder=folder)
-    with closing(sqlite3.connect(folder / "clinic.db")) as base:
-        base.execute("create table patients (id text primary key)")
-        base.execute("insert into patients values ('patient-3')")
-        base.commit()
     return folder, states
 
 

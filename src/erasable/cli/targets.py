@@ -10,7 +10,6 @@ import erasable.cli.show as show
 from erasable.cli.frame import CommandGroup, command, opened
 from erasable.cli.options import FOLDER, IDENTITY_TYPES, JSON, argument, option, switch
 from erasable.cli.options import columns as listed
-from erasable.workspace.targets.catalogue import variable
 
 app = typer.Typer()
 
@@ -117,7 +116,7 @@ def add(
     if added.place != place:
         show.line(
             "its password is not kept: where requests are carried out, set "
-            f"{variable(added.name)} to the whole URL"
+            f"{added.variable} to the whole URL"
         )
 
 

@@ -1207,10 +1207,10 @@ class Workspace:
         MissingPackageError
             The client of such a place is not installed.
         """
-        from erasable.workspace.targets import catalogue
+        from erasable.workspace.targets import adding, catalogue
 
         settings = catalogue.settings_of(subjects, action, keep, cascade, may_empty=may_empty)
-        return catalogue.add(self.context, name, place, settings)
+        return adding.add(self.context, name, place, settings)
 
     def targets(self) -> list[dict[str, Any]]:
         """Return the targets, by name.
@@ -1265,11 +1265,11 @@ class Workspace:
         WorkspaceError
             A request is still to be carried out there.
         """
-        from erasable.workspace.requests import owed
-        from erasable.workspace.targets import catalogue
+        from erasable.workspace.requests import reaching
+        from erasable.workspace.targets import adding
 
-        given_up = owed.give_up(self.context, name) if give_up else []
-        catalogue.remove(self.context, name)
+        given_up = reaching.give_up(self.context, name) if give_up else []
+        adding.remove(self.context, name)
         return given_up
 
     def erase_target(
@@ -1310,9 +1310,9 @@ class Workspace:
         Returns
         -------
         Erased
-            With place, n_people (identities), changed (records by table), detached (rows that lose a
-            reference, by column), triggers (of these tables, which may change other rows), verdict
-            ("purged" or "deleted, not proved gone") and reason.
+            With place, n_people (identities), changed (records by table), detached (rows that lose
+            a reference, by column), triggers (of these tables, which may change other rows),
+            verdict ("purged" or "deleted, not proved gone") and reason.
 
         Raises
         ------

@@ -126,7 +126,9 @@ LEFT_OUT = {
     "failure": "when something is tried again",
     "garbage": "keys of files that are removed; see below",
     "vacated": "where to look for people who left, whom the data itself then shows to be gone",
-    "task": "see below", "receipt": "signed itself", "meta": "see below",
+    "target": "see test_requests_reach_targets",
+    "task": "see below, and test_requests_reach_targets",
+    "receipt": "signed itself", "meta": "see below",
     "log_entry": "see below", "identity": "see below", "holding": "see below",
     "suppression": "see below", "suppression_salt": "see below",
 }  # fmt: skip

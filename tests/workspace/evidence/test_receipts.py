@@ -115,6 +115,7 @@ def test_it_says_what_was_done(scene: Context, body: bytes, backend: str) -> Non
                 ("elsewhere", 0, "not covered", None, None, None),
             )
         ],
+        "targets": [],
         "not_covered": ["elsewhere"],
         "out_of_reach": [
             "free blocks of the disk",

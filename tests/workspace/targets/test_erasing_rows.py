@@ -169,7 +169,7 @@ def test_a_row_in_a_circle_loses_its_reference_first(known: Workspace, tmp_path:
 @pytest.mark.parametrize(
     ("subjects", "more", "error", "message"),
     [
-        ([], {}, SourceError, "no column says"),
+        ([], {}, InvalidParameterError, "no field says"),
         (["customers.mial:email"], {}, SourceError, "no column 'customers.mial'"),
         (["mail:email"], {}, SourceError, "expected TABLE.COLUMN"),
         (["customers.mail:mail"], {}, InvalidParameterError, "no type of identity"),

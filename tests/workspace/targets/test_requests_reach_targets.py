@@ -25,10 +25,11 @@ from erasable.workspace import Workspace
 from erasable.workspace.evidence import receipts
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import suppression, target, task
-from erasable.workspace.requests import owed
+from erasable.workspace.ledger.treatments import NOT_COVERED
+from erasable.workspace.requests import owed, reaching
 from erasable.workspace.requests.failures import RetryPolicy
-from erasable.workspace.targets import catalogue
-from erasable.workspace.targets.steps import NOT_COVERED, NOT_PROVED, NOTHING, PURGED
+from erasable.workspace.targets import adding, catalogue
+from erasable.workspace.targets.steps import NOT_PROVED, NOTHING, PURGED
 
 PLUGIN = Path(__file__).parent / "plugin"
 N = 12
@@ -212,8 +213,8 @@ def test_attempts_come_later_and_later(workspace: Workspace, notes: Path) -> Non
                 assert owed.is_due(connection, failed.again_at)
                 waits.append(failed.again_at - failed.failed_at)
         with context.lock(["requests"]):
-            assert owed.carry_out(context, patience).warnings == []  # it is not due
-            assert len(owed.carry_out(context, None).warnings) == 1
+            assert reaching.carry_out(context, patience).warnings == []  # it is not due
+            assert len(reaching.carry_out(context, None).warnings) == 1
     assert waits[1] == 2 * waits[0] == timedelta(seconds=10)
     assert [each.name for each in workspace.retry(["notes"])] == ["notes"]
     with context.ledger.reading() as connection:
@@ -234,7 +235,7 @@ def test_a_record_request_and_a_correction_are_not_covered(
     (request,) = workspace.request(where="dose > 2", dataset="visits")
     workspace.process()
     (found,) = said(workspace, request.id)["targets"]
-    assert (found["verdict"], found["reason"]) == (NOT_COVERED, owed.NOBODY_NAMED)
+    assert (found["verdict"], found["reason"]) == (NOT_COVERED.name, owed.NOBODY_NAMED)
     assert len(left(notes)) == N
 
 
@@ -305,7 +306,7 @@ def test_a_target_goes_when_nobody_waits(workspace: Workspace, notes: Path) -> N
     assert workspace.remove_target("notes", give_up=True) == [request.id]
     assert workspace.process().requests == [request.id]
     (found,) = said(workspace, request.id)["targets"]
-    assert found["verdict"] == NOT_COVERED
+    assert found["verdict"] == NOT_COVERED.name
     assert workspace.targets() == []
     holds(workspace)
     (notes / "full").unlink()
@@ -339,7 +340,7 @@ def test_bad_targets_are_refused(workspace: Workspace, notes: Path, tmp_path: Pa
 def test_credentials_are_of_the_environment(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bare = catalogue.without_credentials
+    bare = adding.without_credentials
     assert bare("redis://ann:secret@host:1/0#user:*") == "redis://host:1/0#user:*"
     assert bare("redis://:secret@host:1/0") == "redis://host:1/0"
     assert (
@@ -352,7 +353,7 @@ def test_credentials_are_of_the_environment(
     )
     monkeypatch.setenv("ERASABLE_TARGET_SHOP_2", "notes://a:b@host/y")
     with pytest.raises(WorkspaceError, match="another place"):
-        catalogue.opened(known)
+        adding.opened(known)
 
 
 # -- what is tampered with -------------------------------------------------------------------------

@@ -262,7 +262,7 @@ target = _table(
     Column("action", Words(8), nullable=False),  # delete, null, mask
     Column("keep", Json([str]), nullable=False),
     Column("cascade", Json([str]), nullable=False),
-    Column("may_empty", Boolean, nullable=False),  # whether one person may have all records
+    Column("may_empty", Json(bool), nullable=False),  # whether one person may have all records
     # A file of what the erasure that is under way has found, to be looked for when it is gone.
     Column("plan_key", Words(200)),
     Column("plan_sha256", Words(64)),

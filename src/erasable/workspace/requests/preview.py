@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.states import OPEN
 from erasable.workspace.ledger.treatments import REWRITTEN
 from erasable.workspace.models import deleting, estimates
-from erasable.workspace.requests import owed, searching
+from erasable.workspace.requests import searching
 from erasable.workspace.requests.batches import (
     affected_models,
     asked_about,
@@ -27,6 +27,8 @@ from erasable.workspace.requests.batches import (
     gather_batch,
 )
 from erasable.workspace.requests.intake import asked
+from erasable.workspace.requests.owed import Foreseen
+from erasable.workspace.targets import catalogue
 
 _DONE = {"delete": "deleted", "null": "emptied", "mask": "masked"}
 
@@ -115,7 +117,7 @@ def preview(
             seconds = estimates.seconds_of_model(connection, row.id, n)
             effects.append(Effect("model", row.name, n, treatment, exactness, seconds))
     unseen = []
-    for foreseen in owed.foresee(context, batch.tokens):
+    for foreseen in _foreseen_in_targets(context, batch.tokens):
         n = sum(foreseen.changed.values())
         done = _DONE[foreseen.action]
         effects.append(Effect("target", foreseen.name, n, done, "see receipt", None))
@@ -136,6 +138,17 @@ def preview(
         tuple(asked_about(each) for each in people if each.shared),
         frozenset(batch.tokens),
     )  # fmt: skip
+
+
+def _foreseen_in_targets(
+    context: Context, tokens: Mapping[str, Sequence[str]]
+) -> Sequence[Foreseen]:
+    with context.ledger.reading() as connection:
+        if not tokens or not catalogue.in_use(connection):
+            return ()
+    from erasable.workspace.requests import reaching  # late: it takes numpy
+
+    return reaching.foresee(context, tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,12 @@ def carry_out(
 
 def _reach_targets(context: Context, done: Processed, patience: RetryPolicy | None) -> None:
     """Erase the people of requests from targets, and complete those that owe nothing any more."""
-    reached = owed.carry_out(context, patience)
+    with context.ledger.reading() as connection:
+        if not owed.is_due(connection, None if patience is None else context.now()):
+            return
+    from erasable.workspace.requests import reaching  # late: it takes numpy
+
+    reached = reaching.carry_out(context, patience)
     done.targets += reached.done
     done.warnings += reached.warnings
     done.n_unmatched = max(0, done.n_unmatched - reached.n_newly_matched)

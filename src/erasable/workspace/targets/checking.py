@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from erasable.core.errors import ErasableError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import ledger_checks
-from erasable.workspace.targets import catalogue
+from erasable.workspace.targets import adding, catalogue
 from erasable.workspace.targets.people import Suppressed
 
 
@@ -32,7 +32,7 @@ def check(context: Context, name: str | None) -> list[ReturnedPeople]:
     with context.progress("checking targets", len(known)) as advance:
         for each in known:
             try:
-                with catalogue.opened(each) as target:
+                with adding.opened(each) as target:
                     plan = target.find(Suppressed(context))
             except ErasableError as error:
                 found.append(ReturnedPeople(each.name, error=" ".join(str(error).split())))

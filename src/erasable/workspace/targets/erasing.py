@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from erasable.core.errors import SourceError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import ledger_checks, log
-from erasable.workspace.targets import catalogue, kinds, steps
+from erasable.workspace.targets import adding, catalogue, kinds, steps
 from erasable.workspace.targets.people import Suppressed
 from erasable.workspace.targets.protocol import Plan
 from erasable.workspace.targets.steps import NOT_PROVED, Verdict
@@ -42,12 +42,12 @@ def erase(
     dry_run: bool = False,
 ) -> Erased:
     """Erase the people on the suppression list; see `Workspace.erase_target`."""
-    if fields:
+    if fields or {*":/."} & {*place}:
         target = kinds.opened(place, catalogue.settings_of(fields, action, keep, cascade))
     else:
         with context.ledger.reading() as connection:
             ledger_checks.check(context, connection)
-            target = catalogue.opened(catalogue.find(connection, place))
+            target = adding.opened(catalogue.find(connection, place))
     people, plan = Suppressed(context), Plan()
     with target:
         if dry_run:

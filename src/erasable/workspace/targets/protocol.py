@@ -7,45 +7,22 @@ common which list records and delete them by their keys.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from erasable.workspace.targets import residue
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.residue import Found
+from erasable.workspace.targets.settings import People as People
+from erasable.workspace.targets.settings import Settings as Settings
+from erasable.workspace.targets.settings import Subject as Subject
 
 N_LIVING = 20
 """Values of records that stay, by which a search shows that it finds what is there."""
-
-
-class Subject(NamedTuple):
-    """A field that says whose a record is."""
-
-    field: str  # a column, or a key of the metadata; of a database TABLE.COLUMN
-    type: str  # of its identities
-    region: str | None = None  # of telephone numbers without a country code
-
-
-class People(Protocol):
-    """People who are to be erased; the workspace knows them by keyed hashes alone."""
-
-    def among(self, values: Collection[Any], subject: Subject) -> Mapping[Any, str]:
-        """Return the values that name such a person, each with a name of the person."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How people are erased from a target."""
-
-    subjects: tuple[Subject, ...]
-    action: str = "delete"  # "delete", "null" or "mask"
-    keep: tuple[str, ...] = ()  # fields that null and mask leave as they are
-    cascade: tuple[str, ...] = ()  # tables whose rows go with those that they refer to
-    may_empty: bool = False  # whether all records may be of one person
 
 
 @dataclass(slots=True)

@@ -15,7 +15,6 @@ from erasable.workspace.targets.protocol import People, Plan, Target
 NOTHING = "no record found"
 PURGED = "purged"
 NOT_PROVED = "deleted, not proved gone"
-NOT_COVERED = "not covered"
 
 _ROUNDS = 5  # records may come in while others leave
 _MANY = 10  # records; a smaller place may be of one person

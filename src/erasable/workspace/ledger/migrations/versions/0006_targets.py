@@ -25,7 +25,7 @@ def upgrade() -> None:
         sa.Column("action", sa.String(length=8), nullable=False),
         sa.Column("keep", sa.JSON(), nullable=False),
         sa.Column("cascade", sa.JSON(), nullable=False),
-        sa.Column("may_empty", sa.Boolean(), nullable=False),
+        sa.Column("may_empty", sa.JSON(), nullable=False),
         sa.Column("plan_key", sa.String(length=200), nullable=True),
         sa.Column("plan_sha256", sa.String(length=64), nullable=True),
         sa.Column("created_at", Moment(), nullable=False),

@@ -1,0 +1,243 @@
+"""Requests in targets: the people of what is owed are erased there.
+
+The law kept here: what was found is written down before it leaves, so that a process that dies has
+the next one look for it in the files. A target that fails keeps only its own requests open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from erasable.core.errors import ErasableError
+from erasable.workspace.context import Context
+from erasable.workspace.evidence import entries, ledger_checks, log
+from erasable.workspace.evidence.formats import pack, unpack
+from erasable.workspace.identity import suppression
+from erasable.workspace.ledger.schema import garbage, task
+from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.ledger.schema import target as target_table
+from erasable.workspace.ledger.treatments import NOT_COVERED
+from erasable.workspace.requests import failures
+from erasable.workspace.requests.failures import RetryPolicy
+from erasable.workspace.requests.owed import GIVEN_UP, OWES, Foreseen, due
+from erasable.workspace.store.artifacts import StoredArtifact
+from erasable.workspace.targets import adding, catalogue, steps
+from erasable.workspace.targets.catalogue import TargetRow
+from erasable.workspace.targets.people import Asked
+from erasable.workspace.targets.protocol import Plan
+from erasable.workspace.targets.steps import NOTHING, Verdict
+
+_FOLDER = "targets"
+_BETWEEN = "|"  # names of requests for one person
+
+
+@dataclass(slots=True)
+class Reached:
+    """What was done in targets."""
+
+    # per target: target, verdict, reason, n_records, requests
+    done: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # of targets that failed
+    n_newly_matched: int = 0  # requests that had met no record before
+
+
+def carry_out(context: Context, patience: RetryPolicy | None) -> Reached:
+    """Erase people from the targets that are due; hold the lock of requests.
+
+    Without `patience`, also from those that are to be tried again later. Raise TamperedError if
+    rows of the ledger differ from the log.
+    """
+    found = Reached()
+    with context.ledger.reading() as connection:
+        wanted = due(None if patience is None else context.now())
+        rows = connection.execute(wanted.order_by(task.c.target_id, task.c.request_id)).all()
+        if not rows:
+            return found
+        ledger_checks.check(context, connection, sorted({row.request_id for row in rows}))
+        known = {each.id: each for each in catalogue.in_use(connection)}
+    with context.progress("erasing from targets", len({row.target_id for row in rows})) as advance:
+        for id in dict.fromkeys(row.target_id for row in rows):
+            own = [row for row in rows if row.target_id == id]
+            try:
+                done, n_newly_matched = _erase_from(context, known[id], own)
+                found.done.append(done)
+                found.n_newly_matched += n_newly_matched
+            except Exception as error:
+                told = _told(error)
+                _record_failure(context, known[id], told, patience or RetryPolicy())
+                found.warnings.append(
+                    f"{len(own)} requests are not carried out in the target {known[id].name!r}, "
+                    f"and stay open: {told}"
+                )
+            advance()
+    return found
+
+
+def foresee(context: Context, tokens: Mapping[str, Sequence[str]]) -> list[Foreseen]:
+    """Find the records that requests would erase from targets; `tokens` has requests by token."""
+    with context.ledger.reading() as connection:
+        known = catalogue.in_use(connection)
+    people = Asked(context, {token: _BETWEEN.join(who) for token, who in tokens.items()})
+    foreseen = []
+    for each in known:
+        try:
+            with adding.opened(each) as target:
+                plan = target.find(people)
+        except ErasableError as error:
+            foreseen.append(Foreseen(each.name, {}, {}, each.settings.action, _told(error)))
+            continue
+        requests = {request for who in tokens.values() for request in who}
+        counts = {request: n for request, n in _by_request(plan, requests).items() if n}
+        foreseen.append(Foreseen(each.name, counts, plan.changed, each.settings.action))
+    return foreseen
+
+
+def _by_request(plan: Plan, requests: Iterable[str]) -> dict[str, int]:
+    counts = dict.fromkeys(requests, 0)
+    for names, n in plan.n_records.items():
+        for request in names.split(_BETWEEN):
+            if request in counts:
+                counts[request] += n
+    return counts
+
+
+def give_up(context: Context, name: str) -> list[str]:
+    """Have no request wait for a target any more; return those that did.
+
+    Their receipts say that it is not covered.
+    """
+    with context.ledger.transaction() as connection:
+        known = catalogue.find(connection, name)
+        rows = connection.execute(select(task).where(OWES, task.c.target_id == known.id)).all()
+        ledger_checks.check(context, connection, [row.request_id for row in rows])
+        given_up = Verdict(NOT_COVERED.name, GIVEN_UP)
+        _end(context, connection, known, rows, {row.request_id: (given_up, None) for row in rows})
+    return [row.request_id for row in rows]
+
+
+# -- one target ------------------------------------------------------------------------------------
+
+
+def _erase_from(
+    context: Context, known: TargetRow, owed: Sequence[Any]
+) -> tuple[dict[str, Any], int]:
+    """Erase people from a target; return what was done, and how many met a record there first."""
+    by_token: dict[str, list[str]] = {}
+    for row in owed:
+        for _, token in row.tokens:
+            by_token.setdefault(token, []).append(row.request_id)
+    people = Asked(context, {token: _BETWEEN.join(who) for token, who in by_token.items()})
+    plan = _kept_plan(context, known)
+    with adding.opened(known) as target:
+        verdict = steps.erase(target, people, plan, partial(_keep, context, known))
+    counts = _by_request(plan, [row.request_id for row in owed])
+    outcomes = {request: (verdict if n else Verdict(NOTHING), n) for request, n in counts.items()}
+    with context.ledger.transaction() as connection:
+        n_newly_matched = _end(context, connection, known, owed, outcomes)
+        if plan:
+            body = {
+                "changed": plan.changed, "detached": plan.detached, "triggers": plan.triggers,
+                "verdict": verdict.word, "reason": verdict.reason,
+            }  # fmt: skip
+            log.append(context, connection, "target-erased", known.name, body, context.now())
+    n = sum(plan.changed.values())
+    return {
+        "target": known.name, "verdict": verdict.word if n else NOTHING,
+        "reason": verdict.reason, "n_records": n, "requests": list(counts),
+    }, n_newly_matched  # fmt: skip
+
+
+def _keep(context: Context, known: TargetRow, plan: Plan) -> None:
+    """Write down what was found, before it leaves."""
+    stored = context.store.put(_FOLDER, pack(plan.to_json()))
+    with context.ledger.transaction() as connection:
+        _drop_plan(connection, known)
+        at = target_table.c.id == known.id
+        values = {"plan_key": stored.key, "plan_sha256": stored.sha256}
+        connection.execute(update(target_table).where(at).values(**values))
+        body = {"changed": plan.changed, "detached": plan.detached}
+        log.append(context, connection, "target-started", known.name, body, context.now())
+
+
+def _kept_plan(context: Context, known: TargetRow) -> Plan:
+    """Return what an earlier attempt has found, or nothing."""
+    t = target_table.c
+    with context.ledger.reading() as connection:
+        row = connection.execute(select(t.plan_key, t.plan_sha256).where(t.id == known.id)).one()
+    if row.plan_key is None:
+        return Plan()
+    kept = context.store.open(StoredArtifact(row.plan_key, row.plan_sha256))
+    return Plan.from_json(unpack(kept, "what was found in a target"))
+
+
+def _drop_plan(connection: Connection, known: TargetRow) -> None:
+    at = target_table.c.id == known.id
+    key = connection.execute(select(target_table.c.plan_key).where(at)).scalar()
+    if key is not None:
+        connection.execute(insert(garbage).values(key=key))
+        nothing = {"plan_key": None, "plan_sha256": None}
+        connection.execute(update(target_table).where(at).values(**nothing))
+
+
+# -- the ledger ------------------------------------------------------------------------------------
+
+
+def _end(
+    context: Context,
+    connection: Connection,
+    known: TargetRow,
+    owed: Sequence[Any],
+    outcomes: Mapping[str, tuple[Verdict, int | None]],
+) -> int:
+    """Write down what was done for requests in a target; count those that met no record before."""
+    now = context.now()
+    _drop_plan(connection, known)
+    failures.forget_target(connection, known.id)
+    found: list[tuple[str, str, str]] = []
+    n_newly_matched = 0
+    for row in owed:
+        verdict, n = outcomes[row.request_id]
+        connection.execute(
+            update(task)
+            .where(
+                task.c.target == "target", task.c.target_id == known.id,
+                task.c.request_id == row.request_id,
+            )
+            .values(
+                state="done", treatment="erased", exactness=verdict.word, reason=verdict.reason,
+                n_records=n, tokens=None, seal=None,
+            )
+        )  # fmt: skip
+        if n:
+            at = request_table.c.id == row.request_id
+            before = connection.execute(select(request_table.c.matched).where(at)).scalar_one()
+            n_newly_matched += not before
+            connection.execute(update(request_table).where(at).values(matched=before + n))
+            found += [(token, kind, row.request_id) for kind, token in row.tokens]
+    kept_out = suppression.suppress(connection, found, now)  # who had no record elsewhere
+    for row in owed:
+        rows = connection.execute(select(task).where(task.c.request_id == row.request_id)).all()
+        at = request_table.c.id == row.request_id
+        matched = connection.execute(select(request_table.c.matched).where(at)).scalar_one()
+        body = entries.reached(
+            matched, [each._asdict() for each in rows], kept_out.get(row.request_id)
+        )
+        log.append(context, connection, "request-targets", row.request_id, body, now)
+    return n_newly_matched
+
+
+def _told(error: Exception) -> str:
+    """Return a line on an error; one that is not ours may hold a password, or a value."""
+    if isinstance(error, ErasableError):
+        return " ".join(str(error).split())
+    return f"{type(error).__name__}; expected a place that can be read and changed"
+
+
+def _record_failure(context: Context, known: TargetRow, told: str, patience: RetryPolicy) -> None:
+    with context.ledger.transaction() as connection:
+        failures.count_attempt(connection, ("target", known.id), told, patience, context.now())

@@ -1,0 +1,158 @@
+"""Targets as they are added, opened and removed.
+
+The law kept here: a place is opened only as it was added, and no credential is in the ledger.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from erasable.core.errors import WorkspaceError
+from erasable.workspace.context import Context
+from erasable.workspace.evidence import entries, ledger_checks, log
+from erasable.workspace.identity import subjects as identities
+from erasable.workspace.ledger import rows
+from erasable.workspace.ledger.schema import target, task
+from erasable.workspace.models.names import check_name
+from erasable.workspace.targets import kinds
+from erasable.workspace.targets.catalogue import (
+    IN_USE,
+    REMOVED,
+    TargetRow,
+    as_json,
+    find,
+    in_use,
+    variable,
+)
+from erasable.workspace.targets.protocol import Settings, Subject, Target
+
+_USER = re.compile(r"(?<=://)[^/@#?]*:[^/#?]*@")
+_LOCAL = re.compile(
+    r"(?P<head>(?:iceberg:)?(?:sqlite|duckdb)(?:\+\w+)?:///"
+    r"|(?:chroma|delta|faiss|lancedb|milvus|qdrant):)(?!//|:memory:|\w+://)"
+    r"(?P<path>[^#?]+)(?P<rest>.*)"
+)  # places with a path
+_SECRET = re.compile(
+    r"[?&][^=&#]*(?:pass|token|secret|key|credential)[^=&#]*=[^&#]*", re.IGNORECASE
+)
+
+
+class Nobody:
+    """No person at all: to look whether a place can be read."""
+
+    def among(self, values: Collection[Any], subject: Subject) -> Mapping[Any, str]:
+        """Return none of the values."""
+        return {}
+
+
+def add(context: Context, name: str, place: str, settings: Settings) -> TargetRow:
+    """Add a target that can be read.
+
+    Raise WorkspaceError if there is another one of the name, or over the same records.
+    """
+    check_name(name)
+    place = absolute(place)
+    bare = without_credentials(place)
+    with context.ledger.reading() as connection:
+        _refuse_double(connection, name, bare, settings)
+    with kinds.opened(place, settings) as opened:
+        opened.find(Nobody())
+    values = {
+        "state": IN_USE, "place": bare, "action": settings.action, "keep": list(settings.keep),
+        "subjects": [as_json(each) for each in settings.subjects],
+        "cascade": list(settings.cascade), "may_empty": settings.may_empty,
+        "created_at": context.now(),
+    }  # fmt: skip
+    with context.ledger.transaction() as connection:
+        ledger_checks.check(context, connection)
+        _refuse_double(connection, name, bare, settings)
+        if name in {row.name for row in rows.targets(connection)}:
+            connection.execute(update(target).where(target.c.name == name).values(**values))
+        else:
+            connection.execute(insert(target).values(name=name, **values))
+        identities.note_types(context, connection, [each.type for each in settings.subjects])
+        _log(context, connection, "target-added", name)
+        return find(connection, name)
+
+
+def remove(context: Context, name: str) -> None:
+    """Remove a target; raise WorkspaceError while a request is to be carried out there."""
+    with context.ledger.transaction() as connection:
+        ledger_checks.check(context, connection)
+        known = find(connection, name)
+        owed = select(task.c.request_id).where(
+            task.c.target == "target", task.c.target_id == known.id, task.c.exactness.is_(None)
+        )
+        if waiting := list(connection.execute(owed).scalars()):
+            raise WorkspaceError(
+                f"{len(waiting)} requests are still to be carried out in {name!r}, such as "
+                f"{waiting[0]}; expected none; `erasable process` carries them out, or give the "
+                f"target up for them: `erasable target remove {name} --give-up`"
+            )
+        connection.execute(update(target).where(target.c.name == name).values(state=REMOVED))
+        _log(context, connection, "target-removed", name)
+
+
+def opened(known: TargetRow) -> Target:
+    """Open a target, with the credentials of the environment."""
+    given = os.environ.get(variable(known.name))
+    if given is not None and without_credentials(given) != known.place:
+        raise WorkspaceError(
+            f"{variable(known.name)} names another place than the target {known.name!r}; expected "
+            f"{known.place!r} with its credentials"
+        )
+    return kinds.opened(given or known.place, known.settings)
+
+
+def absolute(place: str) -> str:
+    """Return a place that names the same from every folder.
+
+    >>> absolute("sqlite:////shop.db"), absolute("redis://host/0#user:*")
+    ('sqlite:////shop.db', 'redis://host/0#user:*')
+    """
+    if kinds.kind_of(place) == "files":
+        return place if "://" in place else str(Path(place).absolute())
+    if (found := _LOCAL.fullmatch(place)) is None:
+        return place
+    return f"{found['head']}{Path(found['path']).absolute()}{found['rest']}"
+
+
+def without_credentials(place: str) -> str:
+    """Return a place without passwords, and parameters that look like one.
+
+    >>> without_credentials("postgresql://ann:secret@db/shop?sslkey=x&timeout=3")
+    'postgresql://db/shop?timeout=3'
+    """
+    bare = _SECRET.sub(lambda match: match[0][0], _USER.sub("", place))
+    return re.sub(r"\?&+", "?", re.sub(r"&&+", "&", bare)).rstrip("?&")
+
+
+def _refuse_double(connection: Connection, name: str, place: str, settings: Settings) -> None:
+    for each in in_use(connection):
+        if each.name == name or variable(each.name) == variable(name):
+            raise WorkspaceError(
+                f"there is a target {each.name!r} already; expected another name; remove that one "
+                "first to change it"
+            )
+        if each.place == place and _tables(each.settings) & _tables(settings):
+            raise WorkspaceError(
+                f"the target {each.name!r} is over the same records; expected one target for them; "
+                "remove it first, and name all subjects in one"
+            )
+
+
+def _tables(settings: Settings) -> set[str]:
+    """Return the tables that subjects are of: of a database "customers", of others ""."""
+    return {each.field.rpartition(".")[0] for each in settings.subjects}
+
+
+def _log(context: Context, connection: Connection, kind: str, name: str) -> None:
+    row = connection.execute(select(target).where(target.c.name == name)).one()
+    body = entries.target(context.keys, row._asdict())
+    log.append(context, connection, kind, name, body, context.now())
