@@ -87,8 +87,8 @@ suppress import erased.json
 target scan sqlite:///clinic.db
 target add clinic sqlite:///clinic.db --subject patients.id
 target list
-target check
 target erase clinic --yes
+target check
 target remove clinic
 status
 report report.html

@@ -91,10 +91,10 @@ def make_tiny(folder: Path) -> dict[str, str]:
     table = pyarrow.csv.read_csv(folder / "more.csv")
     pyarrow.parquet.write_table(table, folder / "more.parquet")
     (folder / "withdrawn.txt").write_text("patient-20\npatient-21\n")
-    for name in ("clinic", "more"):
+    for name, patient in (("clinic", "patient-9"), ("more", "patient-3")):
         with closing(sqlite3.connect(folder / f"{name}.db")) as base:
             base.execute("create table patients (id text primary key)")
-            base.execute("insert into patients values ('patient-3')")
+            base.execute("insert into patients values (?)", [patient])
             base.commit()
     run = lambda *args: told(*args, folder=folder)  # noqa: E731
     run("init", "--export", "elsewhere")

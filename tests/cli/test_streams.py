@@ -77,7 +77,7 @@ target scan visits.csv
 target add more sqlite:///more.db --subject patients.id
 target list
 target check
-target erase clinic
+target erase sqlite:///more.db --subject patients.id
 target remove clinic
 compile
 --version

@@ -78,7 +78,7 @@ def test_what_cannot_be_read_is_an_error_of_the_ledger(copy: Path, table: str, c
     assert "restore it from a backup" in line
 
 
-COUNTED = {("dataset", "id"), ("fragment", "id"), ("model", "id"), ("measurement", "id")}
+COUNTED = {(table, "id") for table in ("dataset", "fragment", "model", "measurement", "target")}
 """SQLite takes nothing but whole numbers there."""
 
 EVERY = [

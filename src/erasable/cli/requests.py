@@ -192,6 +192,7 @@ def process(
                 ),
                 "models": done.treatments,
                 "targets": done.targets,
+                "waiting": done.waiting,
                 "resumed": done.n_resumed,
                 **show.picked(done, "hooks", "seconds", "warnings"),
                 **({"phases": phases} if profile else {}),
@@ -224,8 +225,13 @@ def process(
                 "columns that they were looked for in (`erasable receipt show` names them), "
                 f"and {_later(done)}"
             )
-    elif not done.requests and not done.hooks:
+    elif not done.requests and not done.hooks and not done.waiting:
         show.line("nothing to do")
+    if done.waiting:
+        show.line(
+            f"{show.words(len(done.waiting), 'request')} carried out here, and not in all targets: "
+            "open until they are; the next `erasable process` or worker tries again"
+        )
 
 
 def since_start(moment: float) -> float:

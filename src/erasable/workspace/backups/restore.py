@@ -335,7 +335,7 @@ def _erase_again(context: Context, listed: Listed, done: Restored) -> None:
 def _process(context: Context, requests: Sequence[str], done: Restored) -> None:
     advice = "or restore without the model: --retire {model}"
     found = process.process(context, requests, delivers=False, advice=advice)
-    done.requests += found.requests
+    done.requests += [*found.requests, *found.waiting]  # of targets the next batch erases them
     done.n_records += found.n_records
     done.warnings += found.warnings
 

@@ -84,6 +84,7 @@ class Processed:
     treatments: list[dict[str, Any]] = field(default_factory=list)
     # per target: target, verdict, reason, n_records, requests
     targets: list[dict[str, Any]] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)  # carried out, but for a target
     # requests whose records a process had erased that died then: not in `n_records`
     n_resumed: int = 0
     hooks: list[str] = field(default_factory=list)  # models whose hooks were run
@@ -186,8 +187,9 @@ def carry_out(
                 break
             chosen = Choice(only, frozenset(out)) if is_whole else Choice([alone.pop(0)])
             claimed = set()
-        with steps.phase("erasing from targets"):
-            _reach_targets(context, done, patience)
+        if delivers:
+            with steps.phase("erasing from targets"):
+                _reach_targets(context, done, patience)
         if any(TREATMENTS[each["treatment"]].ends_model for each in done.treatments):
             _forget_leavers(context)  # who was only in data that no model needs any more
         if delivers and (failed is None or done.requests):
@@ -219,6 +221,7 @@ def _reach_targets(context: Context, done: Processed, patience: RetryPolicy | No
     done.n_unmatched = max(0, done.n_unmatched - reached.n_newly_matched)
     if reached.done:
         done.requests += finish(context)
+        done.waiting = [each for each in done.waiting if each not in done.requests]
 
 
 def _include(done: Processed, more: Processed) -> None:
@@ -226,6 +229,7 @@ def _include(done: Processed, more: Processed) -> None:
     for name in _COUNTS:
         setattr(done, name, getattr(done, name) + getattr(more, name))
     done.requests += more.requests
+    done.waiting += more.waiting
     done.treatments += more.treatments
     done.warnings += [each for each in more.warnings if each not in done.warnings]
 
@@ -318,6 +322,7 @@ def _carry_out_once(
         done.n_unmatched = len(unmatched)
         done.n_kept_out = _n_kept_out(context, batch, unmatched)
         done.requests += finish(context)
+        done.waiting = [each for each in matched if each not in done.requests]
     done.n_records = sum(erasure.n_records for erasure in batch.erasures)
     done.n_corrected = sum(erasure.n_corrected for erasure in batch.erasures)
     for row, prepared, _ in batch.prepared:

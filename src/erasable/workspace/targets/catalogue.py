@@ -9,7 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from erasable.core.errors import InvalidParameterError, NotInWorkspaceError
+from erasable.core import errors
+from erasable.core.errors import NotInWorkspaceError
 from erasable.workspace.identity import subjects as identities
 from erasable.workspace.identity.canonical import declared
 from erasable.workspace.ledger import rows
@@ -68,11 +69,11 @@ def settings_of(
 ) -> Settings:
     """Return settings as a user names them: subjects as "mail:email"."""
     if action not in ACTIONS:
-        raise InvalidParameterError(
+        raise errors.InvalidParameterError(
             f"the action is {str(action)[:40]!r}; expected one of {', '.join(ACTIONS)}"
         )
     if not columns:
-        raise InvalidParameterError(
+        raise errors.InvalidParameterError(
             "no field says whose records there are; expected one or more; name them with "
             "--subject, as in mail:email (`erasable target scan` finds them)"
         )
