@@ -306,7 +306,10 @@ class RemoteStore(Store):
         """Return all objects, in order."""
         with self._explained():
             self.fs.invalidate_cache()
-            found = self.fs.find(self.root, detail=True)
+            try:
+                found = self.fs.find(self.root, detail=True)
+            except FileNotFoundError:
+                return []
             return sorted(Blob(self._name(path), info["size"]) for path, info in found.items())
 
     @contextmanager
@@ -421,42 +424,47 @@ class S3Store(RemoteStore):
     def blobs(self) -> list[Blob]:
         """Return all objects and their older versions, in order."""
         with self._explained():
-            own = self._prefix
-            found = []
-            for page in self._pages(
-                "list_objects_v2", {"ContinuationToken": "NextContinuationToken"}
-            ):
-                found += [
-                    Blob(self._of_key(each["Key"]), each["Size"])
-                    for each in page.get("Contents", ())
-                ]
+            try:
+                found = list(self._current())
+            except FileNotFoundError:
+                raise SourceError(
+                    f"the bucket of {self.shown!r} is not there; expected one that is"
+                ) from None
             self._unseen = []
             try:
-                versioned = bool(
-                    self.fs.call_s3("get_bucket_versioning", Bucket=self._bucket).get("Status")
-                )
-                if versioned:
-                    markers = {
-                        "KeyMarker": "NextKeyMarker",
-                        "VersionIdMarker": "NextVersionIdMarker",
-                    }
-                    for page in self._pages("list_object_versions", markers):
-                        found += [
-                            Blob(self._of_key(each["Key"]), each["Size"], each["VersionId"])
-                            for each in page.get("Versions", ())
-                            if not each["IsLatest"]
-                        ]
+                if self._versioned():
+                    found += self._older()
             except PermissionError:
                 self._unseen = ["whether the bucket keeps older versions cannot be seen from here"]
-            except OSError as error:
-                if error.errno != errno.ENOSYS:  # a server without versions
-                    raise
-            # A prefix "lake" is no part of "lakes/visits.csv".
-            within = [
-                each for each in found
-                if not own or each.name == "" or self._key(each.name).startswith((f"{own}/",))
-            ]  # fmt: skip
-            return sorted(within, key=lambda each: (each.name, each.version or ""))
+        return sorted(found, key=lambda each: (each.name, each.version or ""))
+
+    def _versioned(self) -> bool:
+        try:
+            told = self.fs.call_s3("get_bucket_versioning", Bucket=self._bucket)
+        except OSError as error:
+            if error.errno == errno.ENOSYS:  # a server without versions
+                return False
+            raise
+        return bool(told.get("Status"))  # also where it only had them once
+
+    def _current(self) -> Iterator[Blob]:
+        markers = {"ContinuationToken": "NextContinuationToken"}
+        for page in self._pages("list_objects_v2", markers):
+            for each in page.get("Contents", ()):
+                if self._is_within(each["Key"]):
+                    yield Blob(self._of_key(each["Key"]), each["Size"])
+
+    def _older(self) -> Iterator[Blob]:
+        markers = {"KeyMarker": "NextKeyMarker", "VersionIdMarker": "NextVersionIdMarker"}
+        for page in self._pages("list_object_versions", markers):
+            for each in page.get("Versions", ()):
+                if self._is_within(each["Key"]) and not each["IsLatest"]:
+                    yield Blob(self._of_key(each["Key"]), each["Size"], each["VersionId"])
+
+    def _is_within(self, key: str) -> bool:
+        """Tell whether a key is below the prefix: "lake" has no part of "lakes/visits.csv"."""
+        own = self._prefix
+        return not own or key == own or key.startswith(f"{own}/")
 
     def remove(self, blob: Blob, state: Any = None) -> None:
         """Delete an object with its current version, or one older version."""

@@ -48,6 +48,10 @@ class Batch(ABC):
     def text(self, rows: np.ndarray) -> Iterator[bytes]:
         """Return some rows as bytes in which values can be looked for."""
 
+    def has(self, field: str) -> bool:
+        """Tell whether there is a field."""
+        return self.column(field) is not None
+
     def column(self, field: str) -> tuple[np.ndarray, list[Any]] | None:
         """Return the values of a field, also of a given one; see `values`."""
         if field in self.given:
@@ -77,7 +81,7 @@ class ArrowBatch(Batch):
     """Rows of a table of Arrow."""
 
     def __init__(self, table: pa.Table, given: Mapping[str, str | None] | None = None) -> None:
-        self.table = table
+        self.table = without_views(table)
         self.n_rows = table.num_rows
         self.given = given or {}
 
@@ -163,14 +167,21 @@ def column_of(table: pa.Table, name: str) -> pa.ChunkedArray | None:
 
 
 def undictionaried(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column without dictionary and extension, texts as Arrow computes with them."""
+    """Return a column without dictionary and extension."""
     if isinstance(column.type, pa.ExtensionType):
         return undictionaried(column.cast(column.type.storage_type))
     if pa.types.is_dictionary(column.type):
         return undictionaried(column.cast(column.type.value_type))
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.large_string())
     return column
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """Return a table whose texts Arrow can choose rows of: of views it cannot."""
+    for number, field in enumerate(table.schema):
+        if pa.types.is_string_view(field.type):
+            texts = table.column(number).cast(pa.large_string())
+            table = table.set_column(number, field.with_type(pa.large_string()), texts)
+    return table
 
 
 def check_subjects(
@@ -352,6 +363,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 def overwritten(table: pa.Table, rows: np.ndarray, settings: Settings) -> pa.Table:
     """Return a table with null or a mask in some rows, but in the fields to keep."""
+    table = without_views(table)
     columns = [
         _overwritten(column.combine_chunks(), rows, field.name, settings)
         for column, field in zip(table.columns, table.schema, strict=True)

@@ -56,6 +56,7 @@ class FilesTarget(Target):
     def __init__(self, place: str, settings: Settings) -> None:
         self._store: Store = opened_store(place)
         self._settings = settings
+        self._has_removed = False
         self.shown = self._store.shown
 
     def find(self, people: People) -> Plan:
@@ -120,7 +121,7 @@ class FilesTarget(Target):
                     "iceberg:CATALOG#NAMESPACE.TABLE"
                 )
         found = [blob for blob in every if self._is_readable(blob)]
-        if not found:
+        if not found and not self._has_removed:
             raise SourceError(
                 f"{self.shown!r} has no file that can be read; expected .parquet, .csv, .tsv, "
                 ".jsonl or .ndjson, text also as .gz, .zst, .bz2 or .xz"
@@ -154,6 +155,8 @@ class FilesTarget(Target):
 
     def _check_all_named(self, blobs: list[Blob]) -> None:
         """Refuse subjects that no file has."""
+        if self._has_removed:  # maybe the last one that had them
+            return
         for subject in self._settings.subjects:
             if not any(self._has(blob, subject.field) for blob in blobs):
                 raise SourceError(
@@ -164,12 +167,15 @@ class FilesTarget(Target):
     def _has(self, blob: Blob, field: str) -> bool:
         if field in given_by(blob.name):
             return True
+        n_rows = 0
+        is_json = unpacked_name(self._file_name(blob)).endswith(_JSON)
         for batch in self._batches(blob):
-            if batch.column(field) is not None:
+            n_rows += batch.n_rows
+            if batch.has(field):
                 return True
-            if not unpacked_name(blob.name or self.shown).endswith(_JSON):
+            if not is_json:
                 return False
-        return False
+        return is_json and not n_rows  # a line would tell, and all have left
 
     def _erase(self, blob: Blob, keys: Keys) -> None:
         given = given_by(blob.name)
@@ -180,6 +186,7 @@ class FilesTarget(Target):
         )
         if blob.version is not None or whole:
             self._store.remove(blob)
+            self._has_removed = True
         elif not self._rewritten(blob, keys):
             raise SourceError(
                 f"{blob.name!r} in {self.shown!r} is changed by another program again and again; "

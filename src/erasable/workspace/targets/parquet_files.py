@@ -19,6 +19,7 @@ from erasable.workspace.targets.columns import (
     check_subjects,
     compacted,
     overwritten,
+    without_views,
 )
 from erasable.workspace.targets.protocol import Settings
 from erasable.workspace.targets.text_files import Given
@@ -63,11 +64,12 @@ class ParquetFormat:
                 table = opened.read_row_group(number)
                 rows = ArrowBatch(table, self.given).rows_of(keys, subjects)
                 if self.settings.action == "delete":
-                    table = table.filter(pa.array(~rows))
+                    table = without_views(table).filter(pa.array(~rows))
                 elif rows.any():
                     table = overwritten(table, rows, self.settings)
                 if table.num_rows:
-                    writer.write_table(compacted(table.combine_chunks()), table.num_rows)
+                    table = compacted(table.combine_chunks()).cast(opened.schema_arrow)
+                    writer.write_table(table, table.num_rows)
 
     def _check(self, opened: pq.ParquetFile) -> None:
         schema = opened.schema_arrow
@@ -86,6 +88,8 @@ class ParquetFormat:
     def _explained(self) -> Iterator[None]:
         try:
             yield
+        except SourceError:
+            raise
         except (pa.ArrowException, OSError, ValueError, TypeError):
             raise SourceError(
                 f"{self.place} is no Parquet file, is damaged, or is encrypted; expected a whole "

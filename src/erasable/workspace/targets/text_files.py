@@ -37,6 +37,7 @@ Given = Mapping[str, "str | None"]
 _AT_ONCE = 20_000  # rows
 _LONGEST = 1 << 28  # characters of a value
 _PACKED = (".gz", ".zst", ".bz2", ".xz")
+_DAMAGED = "the file is damaged, or of another kind than its name says"
 _BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, UnicodeError)
 _WIDE = (
     (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -127,7 +128,8 @@ class Lines:
 
     def __iter__(self) -> Iterator[str]:
         """Return lines as they are stored."""
-        yield from io.TextIOWrapper(self._file, encoding=self.encoding, newline="")
+        with io.TextIOWrapper(self._file, encoding=self.encoding, newline="") as text:
+            yield from text
 
     def text(self, line: str) -> str:
         """Return what a line says."""
@@ -190,7 +192,7 @@ class CsvFormat(TextFormat):
     ) -> Iterator[tuple[list[str], list[str], list[list[str]]]]:
         """Return some rows at a time: the header, the rows as stored, and their values."""
         with unpacked(file, self.name) as opened:
-            lines = Lines(opened)
+            lines = self._lines(opened)
             header: list[str] | None = None
             raws, rows = list[str](), list[list[str]]()
             for number, (raw, row) in enumerate(self._records(lines, delimiter), 1):
@@ -209,6 +211,12 @@ class CsvFormat(TextFormat):
             if header is None:
                 raise SourceError(f"{self.place} is empty; expected a header")
             yield header, raws, rows
+
+    def _lines(self, opened: io.BufferedReader) -> Lines:
+        try:
+            return Lines(opened)
+        except _BROKEN:
+            self.refuse(1, _DAMAGED)
 
     def _records(self, lines: Lines, delimiter: str) -> Iterator[tuple[str, list[str]]]:
         """Return rows as stored and their values; a row may have several lines."""
@@ -229,7 +237,7 @@ class CsvFormat(TextFormat):
         except csv.Error:
             self.refuse(number + 1, "expected values with quotes doubled, and a quote at their end")
         except _BROKEN:
-            self.refuse(number + 1, "the file is damaged, or of another kind than its name says")
+            self.refuse(number + 1, _DAMAGED)
         finally:
             csv.field_size_limit(limit)
 
@@ -240,7 +248,7 @@ class CsvFormat(TextFormat):
         for delimiter in likely:
             with unpacked(file, self.name) as opened:
                 try:
-                    _, names = next(self._records(Lines(opened), delimiter), ("", []))
+                    _, names = next(self._records(self._lines(opened), delimiter), ("", []))
                 except SourceError:
                     continue
                 if wanted & {name.removeprefix("\ufeff") for name in names}:
@@ -298,11 +306,11 @@ class JsonFormat(TextFormat):
 
     def batches(self, file: BinaryIO) -> Iterator[Batch]:
         """Read all rows."""
-        n, found = 0, bool(self.given.keys() & {each.field for each in self.settings.subjects})
+        n, found = 0, False
         for _, raws, rows in self._parts(file):
             batch = JsonBatch(raws, rows, self.given)
             n += batch.n_rows
-            found = found or any(batch.values(each.field) for each in self.settings.subjects)
+            found = found or any(batch.has(each.field) for each in self.settings.subjects)
             yield batch
         if n and not found:
             raise SourceError(
@@ -335,9 +343,7 @@ class JsonFormat(TextFormat):
                         yield start, raws, rows
                         start, raws, rows = b"", [], []
             except _BROKEN:
-                self.refuse(
-                    number + 1, "the file is damaged, or of another kind than its name says"
-                )
+                self.refuse(number + 1, _DAMAGED)
         yield start, raws, rows
 
     def _object(self, line: bytes, number: int) -> Any:
@@ -353,7 +359,7 @@ class JsonFormat(TextFormat):
             value = _value_of(row, subject.field)
             if isinstance(value, list | dict):
                 self.refuse(number, f"{subject.field!r} is a list or an object; expected a value")
-            if value is not None and is_kept(subject.field, self.settings.keep):
+            if value is not _NONE and is_kept(subject.field, self.settings.keep):
                 self.refuse(number, f"{subject.field!r} names a person; expected others to keep")
         return row
 
@@ -385,13 +391,17 @@ class JsonBatch(Batch):
         self._raws = raws
         self._rows = rows
 
+    def has(self, field: str) -> bool:
+        """Tell whether any row has a key."""
+        return field in self.given or any(_value_of(row, field) is not _NONE for row in self._rows)
+
     def values(self, field: str) -> tuple[np.ndarray, list[Any]] | None:
         """Return the distinct values of a key, and which of them each row has."""
         known: dict[Any, int] = {}
         at = np.full(self.n_rows, -1, dtype=np.int64)
         for number, row in enumerate(self._rows):
             value = _value_of(row, field)
-            if value is not None and not isinstance(value, bool):
+            if value is not None and not isinstance(value, bool) and value is not _NONE:
                 at[number] = known.setdefault((type(value), value), len(known))
         return (at, [value for _, value in known]) if known else None
 
@@ -405,13 +415,16 @@ class JsonBatch(Batch):
         yield b"".join(self._raws[at] for at in np.flatnonzero(rows).tolist())
 
 
+_NONE = object()
+
+
 def _value_of(row: dict[str, Any], field: str) -> Any:
-    """Return the value of a key, or of one within objects, as in "person.mail"."""
+    """Return the value of a key, or of one within objects, as in "person.mail"; else `_NONE`."""
     if field in row or "." not in field:
-        return row.get(field)
+        return row.get(field, _NONE)
     parts = field.split(".")
     for n in range(len(parts) - 1, 0, -1):
         within = row.get(".".join(parts[:n]))
         if isinstance(within, dict):
             return _value_of(within, ".".join(parts[n:]))
-    return None
+    return _NONE
