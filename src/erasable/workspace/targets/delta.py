@@ -10,13 +10,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from erasable.core.errors import SourceError
@@ -48,6 +49,20 @@ _COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(\.[\w.-]+)?\.(parquet|json)")
 _NOTES = re.compile(r"_delta_log/(?:\d{20}\.)?(\d{20})\.(crc|compacted\.json)")
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Living:
+    """The files of the current version, and the folders of partitions that they are in."""
+
+    paths: set[str]
+    folders: set[str]
+
+    @classmethod
+    def of(cls, table: DeltaTable) -> _Living:
+        """Return those of a table."""
+        paths = pa.table(table.get_add_actions())["path"].to_pylist()
+        return cls({unquote(each) for each in paths}, {"", *map(_folder_of, paths)})
 
 
 class DeltaTarget(Target):
@@ -90,7 +105,7 @@ class DeltaTarget(Target):
             table.create_checkpoint()
             version = table.version()
             self._without_removals(version)
-            self._clean_log(version, _paths_of(table))
+            self._clean_log(version, _Living.of(table))
             reasons = self._store.clean()
             n = sum(blob.version is not None for blob in self._store.blobs())
         if n:
@@ -153,9 +168,8 @@ class DeltaTarget(Target):
         return [".".join(parts[:n]), *parts[n:]]
 
     def _change(self, table: DeltaTable, where: str) -> None:
-        commit = CommitProperties(max_commit_retries=0)
         if self._settings.action == "delete":
-            table.delete(where, commit_properties=commit)
+            table.delete(where)
             return
         changes = {
             _quoted(field.name): _literal(MASK)
@@ -164,7 +178,7 @@ class DeltaTarget(Target):
             for field in pa.schema(table.schema().to_arrow())
             if not is_kept(field.name, self._settings.keep)
         }
-        table.update(updates=changes, predicate=where, commit_properties=commit)
+        table.update(updates=changes, predicate=where)
 
     def _committed(self, change: Callable[[DeltaTable], _T]) -> _T:
         """Change the table as it is now; once more where another writer was faster."""
@@ -194,7 +208,7 @@ class DeltaTarget(Target):
         except (DeltaError, OSError, pa.ArrowException, ValueError, ChangedError) as error:
             raise SourceError(
                 f"the table {self.shown!r} could not be {what} ({type(error).__name__}); expected "
-                "a whole table in a place that can be read and written"
+                "a whole table, of features that deltalake has, in a place to read and write"
             ) from None
         except Exception as error:
             if type(error).__module__.partition(".")[0] not in (
@@ -205,7 +219,7 @@ class DeltaTarget(Target):
                 raise
             raise SourceError(
                 f"the table {self.shown!r} could not be {what} ({type(error).__name__}); expected "
-                "a whole table in a place that can be read and written"
+                "a whole table, of features that deltalake has, in a place to read and write"
             ) from None
 
     # -- the log -----------------------------------------------------------------------------------
@@ -229,27 +243,26 @@ class DeltaTarget(Target):
                 with self._store.replacing(last, state) as new:
                     new.write(json.dumps(told).encode())
 
-    def _clean_log(self, version: int, paths: set[str]) -> None:
+    def _clean_log(self, version: int, living: _Living) -> None:
         """Remove what versions up to one had, but for the log's own account of which files."""
-        of_people = {each.field for each in self._settings.subjects}
         for blob in self._store.blobs():
             if blob.version is not None or not blob.name.startswith(_LOG):
                 continue
             if (commit := _COMMIT.fullmatch(blob.name)) and int(commit[1]) <= version:
-                self._clean_commit(blob, paths, of_people)
+                self._clean_commit(blob, living)
             elif ((old := _CHECKPOINT.fullmatch(blob.name)) and int(old[1]) < version) or (
                 (notes := _NOTES.fullmatch(blob.name)) and int(notes[1]) <= version
             ):
                 self._store.remove(blob)
 
-    def _clean_commit(self, blob: Blob, paths: set[str], of_people: set[str]) -> None:
+    def _clean_commit(self, blob: Blob, living: _Living) -> None:
         with self._store.opened(blob) as (file, state):
             before = file.read()
             actions = [json.loads(line) for line in before.splitlines() if line.strip()]
             for path in _gone(actions):
-                if path not in paths:
+                if path not in living.paths:
                     self._store.remove(Blob(path, 0))
-            kept = [each for action in actions for each in _cleaned(action, paths, of_people)]
+            kept = [each for action in actions for each in _cleaned(action, living)]
             after = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in kept)
             if kept != actions:
                 with self._store.replacing(blob.name, state) as new:
@@ -260,8 +273,8 @@ def _vacuum(table: DeltaTable) -> None:
     table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
 
 
-def _paths_of(table: DeltaTable) -> set[str]:
-    return {unquote(path) for path in pa.table(table.get_add_actions())["path"].to_pylist()}
+def _folder_of(path: str) -> str:
+    return unquote(path).rpartition("/")[0] if "=" in path else ""
 
 
 def _gone(actions: Iterable[Any]) -> Iterator[str]:
@@ -273,15 +286,14 @@ def _gone(actions: Iterable[Any]) -> Iterator[str]:
                 yield unquote(path)
 
 
-def _cleaned(action: Any, paths: set[str], of_people: set[str]) -> Iterator[Any]:
+def _cleaned(action: Any, living: _Living) -> Iterator[Any]:
     """Return an action of the log without values of rows."""
     (kind, body), *_ = action.items()
     if kind == "cdc":
         return
     if kind in ("add", "remove"):
         body = {name: value for name, value in body.items() if name != "stats"}
-        given = body.get("partitionValues") or {}
-        if of_people & given.keys() and unquote(body["path"]) not in paths:
+        if _folder_of(body["path"]) not in living.folders:  # its name may be a value of rows
             return
     elif kind == "commitInfo" and isinstance(body.get("operationParameters"), dict):
         told = body["operationParameters"]
