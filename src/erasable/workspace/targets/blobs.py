@@ -68,8 +68,9 @@ class Store(ABC):
         """Remove a file, of any state if none is given; one that is gone is no error."""
 
     @abstractmethod
-    def paths(self) -> Iterator[Path]:
-        """Return each file under a path, those of a store one at a time."""
+    @contextmanager
+    def paths(self) -> Iterator[list[Path]]:
+        """Have all files under paths, those of a store as copies, inside the block."""
 
     def check_writable(self, name: str) -> None:  # noqa: B027 - a store says so when asked
         """Raise SourceError if a file cannot be replaced."""
@@ -97,7 +98,8 @@ def opened_store(place: str) -> Store:
 
 def search(store: Store, marks: Marks, living: Marks) -> Found:
     """Look for values in all files of a store, and in their names."""
-    found = residue.search(store.paths(), marks, living)
+    with store.paths() as paths:
+        found = residue.search(paths, marks, living)
     for blob in store.blobs():
         if there := residue.marks_among([unquote(blob.name).encode()], marks.every()):
             found.n_left += marks.count(there)
@@ -195,10 +197,10 @@ class LocalStore(Store):
             except OSError:
                 break
 
-    def paths(self) -> Iterator[Path]:
-        """Return all files."""
-        for blob in self.blobs():
-            yield self._root / blob.name
+    @contextmanager
+    def paths(self) -> Iterator[list[Path]]:
+        """Have all files under their paths."""
+        yield [self._root / blob.name for blob in self.blobs()]
 
     def clean(self) -> list[str]:
         """Remove files that an attempt left which was killed."""
@@ -345,16 +347,24 @@ class RemoteStore(Store):
             with suppress(FileNotFoundError):
                 self.fs.rm_file(self._path(blob.name))
 
-    def paths(self) -> Iterator[Path]:
-        """Return each object as a file that is there until the next one is asked for."""
+    @contextmanager
+    def paths(self) -> Iterator[list[Path]]:
+        """Have copies of all objects in a temporary folder."""
         with tempfile.TemporaryDirectory(prefix="erasable-") as folder:
-            for blob in self.blobs():
+            blobs, found = self.blobs(), list[Path]()
+            if sum(blob.size for blob in blobs) > shutil.disk_usage(folder).free:
+                raise SourceError(
+                    f"there is no room for a copy of {self.shown!r}, which is to be searched; "
+                    "expected a temporary folder (TMPDIR) on a larger disk"
+                )
+            for blob in blobs:
                 end = f"@{blob.version}" if blob.version else ""
                 path = Path(folder, blob.name.replace("/", "%2F")[-200:] + end)
-                with suppress(ChangedError), self.opened(blob) as (file, _), path.open("wb") as to:
-                    shutil.copyfileobj(file, to)
-                yield path
-                path.unlink(missing_ok=True)
+                with suppress(ChangedError), self.opened(blob) as (file, _):
+                    with path.open("wb") as to:
+                        shutil.copyfileobj(file, to)
+                    found.append(path)
+            yield found
 
     def clean(self) -> list[str]:
         """Return where objects may be besides."""

@@ -6,6 +6,7 @@ The law kept here: what others hold, too, is no sign of a person, unless it name
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from erasable.core.errors import SourceError
 from erasable.workspace.targets import residue
-from erasable.workspace.targets.marks import Marks, forms_of, is_vector
+from erasable.workspace.targets.marks import forms_of, is_vector
 from erasable.workspace.targets.protocol import N_LIVING, People, Plan, Settings, Subject
 
 MASK = "erased"
@@ -238,8 +239,8 @@ class Finder:
         self.plan = Plan()
         self._subjects = settings.subjects
         self._people = people
-        self._identities = Marks()
-        self._others = Marks()
+        self._others: dict[Any, bytes] = {}  # what their rows hold, as it is found in texts
+        self._n_living: Counter[type] = Counter()
 
     def find(self, batch: Batch) -> tuple[Keys, int]:
         """Find the rows of people, and note what they hold; return the identities, and how many."""
@@ -255,7 +256,7 @@ class Finder:
                 continue
             keys += [(number, value) for value in among]
             for value in among:
-                self._identities.add(value, str(_asked(value)))
+                self.plan.marks.add(value, str(_asked(value)))
             for row in np.flatnonzero(_chosen(at, [value in among for value in values])).tolist():
                 owners.setdefault(row, set()).add(among[values[at[row]]])
         for names in owners.values():
@@ -272,25 +273,23 @@ class Finder:
         stay = ~batch.rows_of(keys, self._subjects)
         if not stay.any():
             return
-        wanted = self._others.every()
-        for part in batch.text(stay) if wanted else ():
-            if found := residue.marks_among([part], wanted):
-                for name, forms in list(self._others.forms.items()):
-                    if forms & found:
-                        del self._others.forms[name]
-                wanted = self._others.every()
-        if len(self.plan.living) < N_LIVING:
-            first = np.zeros(batch.n_rows, dtype=bool)
-            first[np.flatnonzero(stay)[:N_LIVING]] = True
-            for value in batch.leaves(first):
-                if len(self.plan.living) < N_LIVING and isinstance(value, str):
-                    self.plan.living.add(value)
+        for part in batch.text(stay) if self._others else ():
+            if found := residue.marks_among([part], set(self._others.values())):
+                kept = self._others.items()
+                self._others = {value: form for value, form in kept if form not in found}
+        if min((self._n_living[kind] for kind in (str, float, tuple)), default=0) >= N_LIVING:
+            return
+        first = np.zeros(batch.n_rows, dtype=bool)
+        first[np.flatnonzero(stay)[:N_LIVING]] = True
+        for value in map(_hashable, batch.leaves(first)):
+            kind = type(value) if isinstance(value, str | tuple) else float
+            if self._n_living[kind] < N_LIVING and _is_long(value):
+                self._n_living[kind] += self.plan.living.add(value)
 
     def finished(self) -> Plan:
         """Return what was found."""
-        self.plan.marks.add_all(self._others)
-        self.plan.marks.add_all(self._identities)
-        self.plan.marks.n_short = self._identities.n_short
+        for value in self._others:
+            self.plan.marks.add(value)
         return self.plan
 
     def _among(self, values: Iterable[Any], subject: Subject) -> dict[Any, str]:
@@ -303,9 +302,14 @@ class Finder:
 
     def _note(self, values: Iterable[Any]) -> None:
         for value in values:
-            long = isinstance(value, str | bytes | tuple) or len(str(value)) >= _DIGITS
-            if long and any(forms_of(value)):
-                self._others.add(value)
+            if _is_long(value):
+                self._others[value] = _bytes_of(value).strip().lower()
+
+
+def _is_long(value: Any) -> bool:
+    """Tell whether a value can be looked for: a short one is there by chance."""
+    long = isinstance(value, str | bytes | tuple) or len(str(value)) >= _DIGITS
+    return long and any(forms_of(value))
 
 
 def _hashable(value: Any) -> Any:
