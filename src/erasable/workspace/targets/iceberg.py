@@ -1,0 +1,374 @@
+"""Iceberg tables as a target: rows are deleted, then older snapshots and all that only they use.
+
+The law kept here: a file is removed if the history of the table names it and nothing that is kept
+does. What another writer has written and not yet committed is in no history.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import UUID
+
+import pyarrow as pa
+import sqlalchemy as sa
+from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    ValidationException,
+)
+from pyiceberg.expressions import AlwaysFalse, In, Or
+from pyiceberg.manifest import ManifestEntryStatus
+from pyiceberg.serializers import FromInputFile
+from sqlalchemy.exc import ArgumentError
+
+from erasable.core.errors import SourceError
+from erasable.workspace.targets.blobs import ChangedError, opened_store, search
+from erasable.workspace.targets.columns import (
+    ArrowBatch,
+    Batch,
+    Keys,
+    check_overwritten,
+    check_subjects,
+    find_all,
+    overwritten,
+)
+from erasable.workspace.targets.marks import Marks
+from erasable.workspace.targets.protocol import People, Plan, Settings, Target
+from erasable.workspace.targets.residue import Found
+
+_ATTEMPTS = 20  # where others change the table meanwhile
+_EXPECTED = "expected iceberg:CATALOG#NAMESPACE.TABLE, or iceberg:sqlite:///FILE#NAMESPACE.TABLE"
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class _Files:
+    """Files that a table names, in the order in which they are removed."""
+
+    data: set[str] = field(default_factory=set)
+    manifests: set[str] = field(default_factory=set)
+    lists: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)  # statistics
+    metadata: list[str] = field(default_factory=list)  # the oldest last
+
+
+class IcebergTarget(Target):
+    """A table of Iceberg; see the module."""
+
+    def __init__(self, place: str, settings: Settings) -> None:
+        catalog, mark, name = place.partition(":")[2].rpartition("#")
+        if not mark or not catalog or "." not in name:
+            raise SourceError(f"the place of an Iceberg table has no catalog or name; {_EXPECTED}")
+        self._settings = settings
+        self._name = name
+        shown = (
+            sa.make_url(catalog).set(username=None, password=None) if "://" in catalog else catalog
+        )
+        self.shown = f"iceberg:{shown}#{name}"
+        with self._explained("opened"):
+            self._catalog = self._opened(catalog)
+            self._check(self._table())
+
+    def close(self) -> None:
+        """Close the catalog."""
+        self._catalog.close()
+
+    def find(self, people: People) -> Plan:
+        """Find the rows of people in the current snapshot."""
+        with self._explained("read"):
+            table = self._table()
+
+            def batches() -> Iterator[Batch]:
+                for batch in table.scan().to_arrow_batch_reader():
+                    if batch.num_rows:
+                        yield ArrowBatch(pa.Table.from_batches([batch]))
+
+            finder, counts = find_all({self._name: batches}, self._settings, people)
+        plan = finder.finished()
+        plan.changed = {name: n for name, n in counts.items() if n}
+        return plan
+
+    def erase(self, plan: Plan) -> None:
+        """Delete rows, or overwrite them, in one commit."""
+        if keys := plan.keys.get(self._name):
+            self._committed(lambda table: self._change(table, self._filter(keys)))
+
+    def compact(self) -> list[str]:
+        """Expire older snapshots, and remove the files that only they name."""
+        self._committed(_renew)
+        self._committed(_expire)
+        with self._explained("cleaned"):
+            table = self._table()
+            reasons = self._remove_files(table)
+            for place in self._places(table):
+                store = opened_store(place)
+                reasons += store.clean()
+                if n := sum(blob.version is not None for blob in store.blobs()):
+                    reasons.append(f"the bucket keeps {n} older versions of objects")
+        return reasons
+
+    def scan(self, marks: Marks, living: Marks) -> Found:
+        """Look for values in all files below the places of the table."""
+        found = Found()
+        with self._explained("read"):
+            for place in self._places(self._table()):
+                more = search(opened_store(place), marks, living)
+                found.n_left += more.n_left
+                found.n_living += more.n_living
+                found.where += more.where
+                found.reasons += more.reasons
+        return found
+
+    # -- the table ---------------------------------------------------------------------------------
+
+    def _opened(self, catalog: str) -> Any:
+        if "://" not in catalog:
+            return load_catalog(catalog)
+        url = sa.make_url(catalog)
+        if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+            raise SourceError(f"there is no catalog at {self.shown!r}; expected a file of SQLite")
+        namespace, _, name = self._name.rpartition(".")
+        engine = sa.create_engine(url)
+        try:
+            with engine.connect() as connection:
+                found = connection.execute(_CATALOGS, {"namespace": namespace, "name": name})
+                names = list(found.scalars())
+        finally:
+            engine.dispose()
+        if len(names) != 1:
+            raise SourceError(
+                f"there are {len(names)} tables at {self.shown!r}; expected one: several catalogs "
+                "of a database are named in the configuration of pyiceberg"
+            )
+        return SqlCatalog(names[0], uri=catalog, init_catalog_tables="false")
+
+    def _table(self) -> Any:
+        return self._catalog.load_table(self._name)
+
+    def _check(self, table: Any) -> None:
+        schema = table.schema().as_arrow()
+        for subject in self._settings.subjects:
+            check_subjects(schema, (subject,), (), repr(self.shown))
+        check_overwritten(schema, self._settings, (), repr(self.shown))
+
+    def _filter(self, keys: Keys) -> Any:
+        found: Any = AlwaysFalse()
+        for number, subject in enumerate(self._settings.subjects):
+            if wanted := [_plain(value) for each, value in keys if each == number]:
+                found = Or(found, In(subject.field, wanted))
+        return found
+
+    def _change(self, table: Any, where: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that nothing was there, or not in place
+            if self._settings.action == "delete":
+                table.delete(where)
+                return
+            rows = table.scan(row_filter=where).to_arrow()
+            if rows.num_rows:
+                every = pa.array([True] * rows.num_rows).to_numpy(zero_copy_only=False)
+                table.overwrite(overwritten(rows, every, self._settings), where)
+
+    def _committed(self, change: Callable[[Any], _T]) -> _T:
+        """Change the table as it is now; once more where another writer was faster."""
+        with self._explained("changed"):
+            for _ in range(_ATTEMPTS):
+                try:
+                    return change(self._table())
+                except (CommitFailedException, ValidationException):
+                    continue
+        raise SourceError(
+            f"the table {self.shown!r} is changed by others again and again; expected a moment "
+            "without; nothing was changed"
+        )
+
+    @contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (SourceError, CommitFailedException, ValidationException):
+            raise
+        except (NoSuchTableError, NoSuchNamespaceError):
+            raise SourceError(f"there is no table at {self.shown!r}; {_EXPECTED}") from None
+        except (OSError, ValueError, TypeError, KeyError, ChangedError, pa.ArrowException) as error:
+            raise self._error(what, error) from None
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] not in ("pyiceberg", "sqlalchemy"):
+                raise
+            raise self._error(what, error) from None
+
+    def _error(self, what: str, error: Exception) -> SourceError:
+        return SourceError(
+            f"the table {self.shown!r} could not be {what} ({type(error).__name__}); expected a "
+            "catalog of the configuration of pyiceberg or of SQLite, and a table that it has, "
+            "whole, in a place that can be read and written"
+        )
+
+    def _places(self, table: Any) -> list[str]:
+        """Return the folders of a table, none within another."""
+        own = [table.location(), *(table.properties.get(name) for name in _PLACES)]
+        found: list[str] = []
+        for place in sorted({each.rstrip("/") for each in own if each}):
+            if not any(_is_within(place, other) for other in found):
+                found.append(place)
+        return found
+
+    # -- files that nothing needs ------------------------------------------------------------------
+
+    def _remove_files(self, table: Any) -> list[str]:
+        kept = _Files()
+        _add(kept, table.io, table.metadata, set(), living=True)
+        history = _history(table)
+        places, reasons, n_outside = self._places(table), list[str](), 0
+        for gone, stay in (
+            (history.data, kept.data), (history.manifests, kept.manifests),
+            (history.lists, kept.lists), (history.others, kept.others),
+            (history.metadata, {table.metadata_location}),
+        ):  # fmt: skip
+            for location in gone:
+                if location in stay:
+                    continue
+                if any(_is_within(location, place) for place in places):
+                    with suppress(FileNotFoundError):
+                        table.io.delete(location)
+                    _remove_empty(location, places)
+                else:
+                    n_outside += 1
+        if n_outside:
+            reasons.append(f"{n_outside} files of earlier versions lie outside of its folder")
+        if others := sorted(table.refs().keys() - {"main"}):
+            reasons.append(f"the branches and tags {', '.join(others)} keep older snapshots")
+        summary = table.current_snapshot()
+        n = int((summary.summary or {}).get("total-delete-files", 0)) if summary else 0
+        if n:
+            reasons.append(f"{n} files of deletions only hide rows of data files")
+        if kept_entries := _deleted_entries(table):
+            reasons.append(f"{kept_entries} entries of removed files are left in manifests")
+        return reasons
+
+
+def _shown(catalog: str) -> str:
+    if "://" not in catalog:
+        return catalog
+    try:
+        return str(sa.make_url(catalog).set(username=None, password=None))
+    except ArgumentError:
+        raise SourceError(f"the catalog of an Iceberg table is no URL; {_EXPECTED}") from None
+
+
+_CATALOGS = sa.text(
+    "select catalog_name from iceberg_tables where table_namespace = :namespace "
+    "and table_name = :name"
+)
+_PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path")
+
+
+def _renew(table: Any) -> None:
+    """Commit a snapshot without news: its manifests have no entries of removed files."""
+    if _deleted_entries(table):
+        table.append(table.schema().as_arrow().empty_table())
+
+
+def _expire(table: Any) -> None:
+    heads = {ref.snapshot_id for ref in table.refs().values()}
+    gone = [each.snapshot_id for each in table.snapshots() if each.snapshot_id not in heads]
+    for each in (*table.metadata.statistics, *table.metadata.partition_statistics):
+        if each.snapshot_id in gone and each in table.metadata.statistics:
+            with table.update_statistics() as update:
+                update.remove_statistics(each.snapshot_id)
+    if gone:
+        table.maintenance.expire_snapshots().by_ids(gone).commit()
+
+
+def _deleted_entries(table: Any) -> int:
+    snapshot = table.current_snapshot()
+    manifests = snapshot.manifests(table.io) if snapshot else ()
+    return sum(
+        entry.status == ManifestEntryStatus.DELETED
+        for manifest in manifests
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+    )
+
+
+def _history(table: Any) -> _Files:
+    """Return all files that the table has ever named, as far as its metadata are still there."""
+    found, read = _Files(), set[str]()
+    seen: dict[str, None] = {table.metadata_location: None}
+    waiting = [table.metadata_location]
+    while waiting:
+        location = waiting.pop()
+        try:
+            metadata = FromInputFile.table_metadata(table.io.new_input(location))
+        except (FileNotFoundError, ValueError):
+            continue
+        _add(found, table.io, metadata, read, living=False)
+        older = [each.metadata_file for each in metadata.metadata_log]
+        waiting += [each for each in older if each not in seen]
+        seen.update(dict.fromkeys(older))
+    found.metadata = sorted(seen, reverse=True)
+    return found
+
+
+def _add(found: _Files, io: Any, metadata: Any, read: set[str], *, living: bool) -> None:
+    """Add the files of the snapshots of a table; `read` are lists and manifests that were."""
+    for each in (*metadata.statistics, *metadata.partition_statistics):
+        found.others.add(each.statistics_path)
+    for snapshot in metadata.snapshots:
+        found.lists.add(snapshot.manifest_list)
+        if snapshot.manifest_list in read:
+            continue
+        read.add(snapshot.manifest_list)
+        for manifest in _read(partial(snapshot.manifests, io), living):
+            found.manifests.add(manifest.manifest_path)
+            if manifest.manifest_path in read:
+                continue
+            read.add(manifest.manifest_path)
+            entries = _read(
+                partial(manifest.fetch_manifest_entry, io, discard_deleted=living), living
+            )
+            found.data.update(entry.data_file.file_path for entry in entries)
+
+
+def _read(reading: Callable[[], Iterable[Any]], living: bool) -> Iterable[Any]:
+    """Read a list of files; one of an older snapshot may be gone already."""
+    try:
+        return reading()
+    except FileNotFoundError:
+        if living:
+            raise
+        return ()
+
+
+def _is_within(location: str, place: str) -> bool:
+    return _path(location).startswith(_path(place).rstrip("/") + "/")
+
+
+def _path(location: str) -> str:
+    return location.removeprefix("file://")
+
+
+def _remove_empty(location: str, places: Iterable[str]) -> None:
+    """Remove the folders that a file leaves empty: their names may be values of rows."""
+    path = _path(location)
+    if "://" in path:
+        return
+    for folder in Path(path).parents:
+        if "=" not in folder.name or not any(_is_within(str(folder), each) for each in places):
+            return
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+
+
+def _plain(value: Any) -> Any:
+    return UUID(bytes=value) if isinstance(value, bytes) else value

@@ -1,0 +1,414 @@
+"""Delta tables: rows, files of older versions, and the log."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("deltalake", reason="Delta tables are read by deltalake (extra: delta)")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
+from lakes import GREATEST, LEAST, killed_at, left_in, mail, visits
+from people import Named, erased
+from s3_server import installed, running
+
+from erasable.core.errors import SourceError
+from erasable.workspace.targets import delta
+from erasable.workspace.targets.delta import DeltaTarget
+from erasable.workspace.targets.protocol import Settings, Subject
+from erasable.workspace.targets.steps import PURGED
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+def target(place: Path | str, *fields: str, **settings: Any) -> DeltaTarget:
+    subjects = tuple(Subject(each, "email") for each in fields or ("mail",))
+    return DeltaTarget(f"delta:{place}", Settings(subjects, **settings))
+
+
+def written(place: Path | str, n_parts: int = 4, n_rows: int = 100, **more: Any) -> str:
+    for n in range(n_parts):
+        write_deltalake(str(place), visits(n_rows, 60, first=n * n_rows), mode="append", **more)
+    return str(place)
+
+
+def rows_of(place: Path | str) -> list[dict[str, Any]]:
+    read = DeltaTable(str(place)).to_pyarrow_table().to_pylist()
+    return sorted(read, key=lambda row: str(row["visit"]))
+
+
+@pytest.mark.parametrize("partition", [None, "mail", "spent"])
+@pytest.mark.parametrize("settings", [None, FEED])
+def test_no_file_and_no_log_has_the_people(
+    tmp_path: Path, partition: str | None, settings: dict[str, str] | None
+) -> None:
+    place = tmp_path / "visits"
+    by = None if partition is None else [partition]
+    written(place, 2, 40, partition_by=by, configuration=settings)
+    people = [LEAST, GREATEST, mail(7)]
+    extremes = ["77123456.12345", "99123456.98765"]
+    assert left_in(place, people)
+    assert left_in(place, extremes)
+    others = [row for row in rows_of(place) if row["mail"] not in people]
+    plan, verdict = erased(target(place), *people)
+    assert verdict.word == PURGED, verdict.reason
+    assert rows_of(place) == others
+    assert sum(plan.changed.values()) == 80 - len(others)
+    assert not left_in(place, [*people, *extremes])
+    assert left_in(place, [mail(8)])
+
+
+def test_older_versions_cannot_be_read(tmp_path: Path) -> None:
+    place = written(tmp_path / "visits")
+    before = DeltaTable(place)
+    erased(target(place), LEAST, mail(7))
+    with pytest.raises(Exception, match=r"not found|No such file"):
+        before.to_pyarrow_table()
+    for version in range(4):
+        with pytest.raises(Exception, match=r"not found|No such file|Not found"):
+            DeltaTable(place, version=version).to_pyarrow_table()
+    assert len(DeltaTable(place).history()) >= 5  # who did what, and when, is left
+
+
+def test_a_log_with_checkpoints_and_notes(tmp_path: Path) -> None:
+    place = written(tmp_path / "visits")
+    DeltaTable(place).create_checkpoint()
+    DeltaTable(place).delete(f"mail = '{mail(9)}'")
+    log = tmp_path / "visits" / "_delta_log"
+    (log / "00000000000000000003.crc").write_text(json.dumps({"of": LEAST}))
+    (log / "00000000000000000000.00000000000000000002.compacted.json").write_text(LEAST)
+    for n in range(3):
+        (log / f"{n:020}.json").unlink()  # cleaned by the table's own rule
+    _, verdict = erased(target(place), LEAST)
+    assert verdict.word == PURGED, verdict.reason
+    assert not left_in(tmp_path, [LEAST, mail(9)])
+    checkpoints = sorted(path.name for path in log.glob("*.checkpoint.parquet"))
+    assert len(checkpoints) == 1
+    last = json.loads((log / "_last_checkpoint").read_text())
+    assert checkpoints[0].startswith(f"{last['version']:020}")
+    assert last["size"] == pq.read_metadata(log / checkpoints[0]).num_rows
+    assert DeltaTable(place).to_pyarrow_table().num_rows == len(rows_of(place))
+
+
+def test_values_with_quotes_and_columns_with_spaces(tmp_path: Path) -> None:
+    names = ["o'hara\\x@example.org", 'say "hi"@example.org', "plain@example.org", None]
+    table = pa.table(
+        {
+            "Mail Address": names, "Person": [{"Mail": each} for each in names],
+            "number": pa.array([1000001, 1000002, None, 1000004], pa.int32()),
+        }
+    )  # fmt: skip
+    for field, who, row in (
+        ("Mail Address", names[0], 0), ("Person.Mail", names[1], 1), ("number", 1000004, 3),
+    ):  # fmt: skip
+        place = str(tmp_path / field)
+        write_deltalake(place, table)
+        plan, verdict = erased(target(place, field), who)
+        assert sum(plan.n_records.values()) == 1
+        stay = [each for n, each in enumerate(table.to_pylist()) if n != row]
+        assert DeltaTable(place).to_pyarrow_table().to_pylist() == stay
+        assert verdict.word == PURGED, verdict.reason
+
+
+@pytest.mark.parametrize("action", ["null", "mask"])
+def test_rows_are_overwritten(tmp_path: Path, action: str) -> None:
+    place = written(tmp_path / "visits", configuration=FEED)
+    before = {row["visit"]: row for row in rows_of(place)}
+    _, verdict = erased(target(place, action=action, keep=("visit",)), LEAST)
+    after = {row["visit"]: row for row in rows_of(place)}
+    none = "erased" if action == "mask" else None
+    assert after.pop(0) == {"visit": 0, "mail": none, "spent": None, "note": none}
+    assert after == {key: row for key, row in before.items() if key != 0}
+    assert not left_in(tmp_path, [LEAST, "77123456.12345", "00000-least"])
+    assert verdict.word == PURGED, verdict.reason
+
+
+# -- other writers ---------------------------------------------------------------------------------
+
+WRITER = """
+import sys
+import pyarrow as pa
+from deltalake import write_deltalake
+place = sys.argv[1]
+n = 0
+for line in sys.stdin:
+    rows = [f"new-{n}-{at}@example.org" for at in range(5)]
+    write_deltalake(
+        place, pa.table({"visit": range(10_000 + 5 * n, 10_005 + 5 * n), "mail": rows,
+        "spent": [1.5] * 5, "note": [None] * 5}, schema=pa.schema([("visit", pa.int64()),
+        ("mail", pa.string()), ("spent", pa.float64()), ("note", pa.string())])), mode="append",
+    )
+    n += 1
+    print(n, flush=True)
+"""
+
+
+class Writer:
+    """Another process that appends five rows whenever it is told to."""
+
+    def __init__(self, place: str) -> None:
+        self.n = 0
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, place], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def write(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        self.n += 1
+        assert self.process.stdout.readline() == f"{self.n}\n"
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[Writer]:
+    found = Writer(written(tmp_path / "visits"))
+    yield found
+    found.close()
+
+
+def test_what_another_process_appends_meanwhile_stays(
+    tmp_path: Path, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "visits"
+    others = [row for row in rows_of(place) if row["mail"] != LEAST]
+
+    def before(name: str) -> None:
+        true = getattr(DeltaTarget, name)
+
+        def call(self: Any, *args: Any) -> Any:
+            if writer.n < 40:
+                writer.write()
+            return true(self, *args)
+
+        monkeypatch.setattr(DeltaTarget, name, call)
+
+    for name in ("_change", "_without_removals", "_clean_log", "_clean_commit", "scan"):
+        before(name)
+    true_vacuum = delta._vacuum
+
+    def vacuum(table: DeltaTable) -> None:
+        writer.write()
+        true_vacuum(table)
+
+    monkeypatch.setattr(delta, "_vacuum", vacuum)
+    _, verdict = erased(target(place), LEAST)
+    assert writer.n >= 8
+    found = rows_of(place)
+    assert len(found) == len(others) + 5 * writer.n
+    assert len({row["visit"] for row in found}) == len(found)
+    assert not left_in(place, [LEAST])
+    assert verdict.word == PURGED, verdict.reason
+
+
+def test_a_writer_of_an_older_version_loses_nothing(tmp_path: Path) -> None:
+    place = written(tmp_path / "visits")
+    appends, updates = DeltaTable(place), DeltaTable(place)
+    others = len([row for row in rows_of(place) if row["mail"] != LEAST])
+    erased(target(place), LEAST)
+    with pytest.raises(CommitFailedError):  # told, and so tried again
+        write_deltalake(appends, visits(5, 60, first=9010), mode="append")
+    write_deltalake(DeltaTable(place), visits(5, 60, first=9010), mode="append")
+    with pytest.raises(Exception, match=r"No such file|not found"):
+        updates.update(updates={"spent": "1.0"}, predicate="visit < 50")
+    found = rows_of(place)
+    assert len(found) == others + 5
+    assert len({row["visit"] for row in found}) == len(found)
+    assert LEAST not in {row["mail"] for row in found}
+
+
+def test_another_writer_is_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = written(tmp_path / "visits")
+    true = DeltaTarget._change
+    n = 0
+
+    def change(self: DeltaTarget, table: DeltaTable, where: str) -> None:
+        nonlocal n
+        if n < 2:
+            n += 1
+            DeltaTable(place).update(updates={"spent": f"{n}.0"}, predicate=f"mail = '{LEAST}'")
+        true(self, table, where)
+
+    monkeypatch.setattr(DeltaTarget, "_change", change)
+    erased(target(place), LEAST)
+    assert n == 2
+    assert not left_in(tmp_path, [LEAST])
+    assert len(rows_of(place)) == 399
+
+
+# -- kills and full disks --------------------------------------------------------------------------
+
+POINTS = """
+from erasable.workspace.targets import delta
+for owner, name in ((delta.DeltaTable, "delete"), (delta.DeltaTable, "create_checkpoint"),
+                    (delta.DeltaTable, "vacuum")):
+    def wrapped(self, *args, true=getattr(owner, name), **more):
+        die()
+        found = true(self, *args, **more)
+        die()
+        return found
+    setattr(owner, name, wrapped)
+"""
+
+
+def test_a_killed_erasure_is_finished_by_the_next(tmp_path: Path) -> None:
+    done, n = None, 1
+    while done is None:
+        place = written(tmp_path / f"visits{n}", 1, configuration=FEED)
+        others = [row for row in rows_of(place) if row["mail"] not in (LEAST, mail(4))]
+        done = killed_at(n, f"delta:{place}", [LEAST, mail(4)], POINTS)
+        found = [row for row in rows_of(place) if row["mail"] not in (LEAST, mail(4))]
+        assert found == others
+        _finish(place)
+        assert rows_of(place) == others
+        assert not left_in(Path(place), [LEAST, mail(4)])
+        n += 5
+    assert n > 25
+
+
+def _finish(place: str) -> None:
+    """Do what `steps.erase` does with what an earlier attempt has found."""
+    erased(target(place), LEAST, mail(4))
+    target(place).compact()
+
+
+def test_a_disk_that_is_full_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = written(tmp_path / "visits")
+    before = rows_of(place)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(DeltaTable, "delete", full)
+    with pytest.raises(SourceError, match=r"could not be changed \(OSError\)"):
+        erased(target(place), LEAST)
+    assert rows_of(place) == before
+    monkeypatch.undo()
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(SourceError, match=r"could not be cleaned \(OSError\)"):
+        erased(target(place), LEAST)
+    monkeypatch.undo()
+    assert rows_of(place) == [row for row in before if row["mail"] != LEAST]
+    assert not target(place).compact()
+    assert not left_in(tmp_path, [LEAST])
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+def _with(settings: dict[str, str], **protocol: Any) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        written(folder, 1)
+        path = folder / "_delta_log" / f"{0:020}.json"
+        actions = [json.loads(line) for line in path.read_text().splitlines()]
+        for each in actions:
+            if "metaData" in each:
+                each["metaData"]["configuration"] |= settings
+            if "protocol" in each and protocol:
+                each["protocol"] = protocol
+        path.write_text("".join(json.dumps(each) + "\n" for each in actions))
+
+    return make
+
+
+def _lists(folder: Path) -> None:
+    write_deltalake(str(folder), pa.table({"mail": [["a"]]}))
+
+
+BAD: list[tuple[str, Callable[[Path], Any], str]] = [
+    ("no table", lambda folder: folder.mkdir(), "no Delta table"),
+    ("no folder", lambda folder: None, "is not there"),
+    ("no column", lambda folder: write_deltalake(str(folder), pa.table({"a": [1]})), "'mail'"),
+    ("lists", _lists, "has the type list"),
+    ("append only", _with({"delta.appendOnly": "true"}), "takes new rows alone"),
+    (
+        "vectors",
+        _with(
+            {}, minReaderVersion=3, minWriterVersion=7,
+            readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"],
+        ),
+        "uses deletionVectors",
+    ),
+    (
+        "mapping",
+        _with({"delta.columnMapping.mode": "name"}, minReaderVersion=2, minWriterVersion=5),
+        "of features that deltalake has",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "make", "message"), BAD, ids=[each[0] for each in BAD])
+def test_bad_input_is_one_error(
+    tmp_path: Path, name: str, make: Callable[[Path], Any], message: str
+) -> None:
+    make(tmp_path / "visits")
+    with pytest.raises(SourceError, match=message) as error:
+        target(tmp_path / "visits").find(Named("a"))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_file_that_is_gone_is_one_error(tmp_path: Path) -> None:
+    place = written(tmp_path / "visits")
+    next((tmp_path / "visits").glob("*.parquet")).unlink()
+    with pytest.raises(SourceError, match="could not be read"):
+        target(place).find(Named(LEAST))
+
+
+def test_a_file_that_no_version_names_is_searched(tmp_path: Path) -> None:
+    place = written(tmp_path / "visits")
+    stray = visits(3, 60).select(["mail"])
+    pq.write_table(stray, tmp_path / "visits" / "of-a-writer-that-died.parquet", compression="none")
+    _, verdict = erased(target(place), LEAST)
+    assert "still in of-a-writer-that-died.parquet" in str(verdict.reason)
+    assert (tmp_path / "visits" / "of-a-writer-that-died.parquet").exists()
+
+
+def test_a_table_in_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not installed():
+        pytest.skip("nothing that speaks S3 to bring up; install moto, flask and s3fs (extra: dev)")
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    with running() as server:
+        bucket = server.bucket()
+        place = written(f"s3://{bucket}/visits", 1, 10, partition_by=["mail"], configuration=FEED)
+        others = [row for row in rows_of(place) if row["mail"] not in (LEAST, mail(7))]
+        _, verdict = erased(target(place), LEAST, mail(7))
+        assert rows_of(place) == others
+        left = server.everything(bucket)
+        assert not [key for key, data in left.items() if LEAST.encode() in data or "least" in key]
+        assert verdict.word == PURGED, verdict.reason
+        server.keep_versions(bucket, "Enabled")
+        _, verdict = erased(target(place), mail(8))
+        assert "older versions of objects" in str(verdict.reason)
+
+
+@pytest.mark.soak
+def test_a_million_rows(tmp_path: Path) -> None:
+    place = str(tmp_path / "visits")
+    for n in range(8):
+        part = visits(125_000, 100_000, first=125_000 * n)
+        write_deltalake(place, part, mode="append", configuration=FEED if n == 0 else None)
+    writer = Writer(place)
+    people = [LEAST, GREATEST, *(mail(97 * n) for n in range(998))]
+    for _ in range(20):
+        writer.write()
+    plan, verdict = erased(target(place), *people)
+    writer.close()
+    assert verdict.word == PURGED, verdict.reason
+    assert not left_in(tmp_path, people)
+    assert not left_in(tmp_path, ["77123456.12345", "99123456.98765"])
+    assert left_in(tmp_path, [mail(1)])
+    assert DeltaTable(place).to_pyarrow_table().num_rows == 1_000_100 - plan.changed["visits"]

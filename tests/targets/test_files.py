@@ -1,0 +1,707 @@
+"""Folders, files and prefixes of Parquet, CSV and JSON lines."""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import gzip
+import io
+import json
+import lzma
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="Parquet is read by Arrow")
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from lakes import GREATEST, LEAST, killed_at, left_in, mail, visits
+from people import Named, erased
+from s3_server import Server, installed, running
+
+from erasable.core.errors import SourceError
+from erasable.workspace.store import crash_points
+from erasable.workspace.targets import blobs
+from erasable.workspace.targets.files import FilesTarget
+from erasable.workspace.targets.protocol import Settings, Subject
+from erasable.workspace.targets.steps import PURGED
+
+MAIL = Subject("mail", "email")
+
+
+def target(place: Path | str, *fields: str, **settings: Any) -> FilesTarget:
+    subjects = tuple(Subject(each, "email") for each in fields) or (MAIL,)
+    return FilesTarget(str(place), Settings(subjects, **settings))
+
+
+def small() -> pa.Table:
+    return visits(100, 20)
+
+
+# -- CSV and JSON lines ----------------------------------------------------------------------------
+
+LINES = [
+    ("plain", "utf-8", "id,mail,text\n", "{n},{mail},hello\n"),
+    ("crlf", "utf-8", "id;mail;text\r\n", '"{n}";"{mail}";"a ""b"" ;\r\n {n}"\r\n'),
+    ("mark", "utf-8-sig", "mail|näme\n", "{mail}|Jürgen {n}\n"),
+    ("old", "cp1252", "mail\ttext\r", "{mail}\tJürgen … {n} €\r"),
+    ("wide", "utf-16", "mail,text\r\n", '{mail},"ü {n}"\r\n'),
+    ("no end", "utf-8", 'text,"mail"\n', '5" pipe {n},{mail}\n'),
+]
+
+
+@pytest.mark.parametrize(("name", "encoding", "header", "line"), LINES, ids=[e[0] for e in LINES])
+@pytest.mark.parametrize("end", ["", ".gz", ".zst", ".bz2", ".xz"])
+def test_csv_keeps_the_bytes_of_other_lines(
+    tmp_path: Path, name: str, encoding: str, header: str, line: str, end: str
+) -> None:
+    rows = [line.format(n=n, mail=mail(n)) for n in range(30)]
+    path = tmp_path / f"visits.csv{end}"
+    if name == "no end":
+        rows[-1] = rows[-1].rstrip()
+    path.write_bytes(_packed((header + "".join(rows)).encode(encoding), end))
+    plan, verdict = erased(target(path), mail(0), mail(7), mail(28))
+    rest = "".join(row for n, row in enumerate(rows) if n not in (0, 7, 28))
+    assert _unpacked(path.read_bytes(), end) == (header + rest).encode(encoding)
+    assert sum(plan.changed.values()) == 3
+    assert plan.n_records == {mail(0): 1, mail(7): 1, mail(28): 1}
+    assert os.listdir(tmp_path) == [path.name]
+    if not end and encoding != "utf-16":
+        assert verdict.word == PURGED
+
+
+def _packed(data: bytes, end: str) -> bytes:
+    if end == ".zst":
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, "zstd") as out:
+            out.write(data)
+        return bytes(sink.getvalue())
+    ways: dict[str, Callable[[bytes], bytes]] = {
+        "": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress,
+    }  # fmt: skip
+    return ways[end](data)
+
+
+def _unpacked(data: bytes, end: str) -> bytes:
+    if end == ".zst":
+        return bytes(pa.CompressedInputStream(pa.BufferReader(data), "zstd").read())
+    ways: dict[str, Callable[[bytes], bytes]] = {
+        "": bytes, ".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress,
+    }  # fmt: skip
+    return ways[end](data)
+
+
+def test_a_file_of_one_person_keeps_its_header(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"id,mail\n1,ann@example.org\n")
+    (tmp_path / "b.jsonl").write_bytes(b'{"mail": "ann@example.org"}\n')
+    pq.write_table(small().slice(1, 1), tmp_path / "c.parquet")
+    erased(target(tmp_path), "ann@example.org", mail(1))
+    assert (tmp_path / "a.csv").read_bytes() == b"id,mail\n"
+    assert (tmp_path / "b.jsonl").read_bytes() == b""
+    assert pq.read_table(tmp_path / "c.parquet").schema == small().schema
+    assert pq.read_metadata(tmp_path / "c.parquet").num_rows == 0
+    assert not target(tmp_path).find(Named("ann@example.org", mail(1)))
+
+
+def test_json_lines_keep_the_bytes_of_other_lines(tmp_path: Path) -> None:
+    lines = [
+        b'{"person": {"mail": "%s"},  "tags": ["a", {"b": 1}]}\r\n' % mail(n).encode()
+        for n in range(9)
+    ]
+    lines.insert(4, b"\n")
+    lines.append('{"person":{"mail":null},"text":"ü \\u00fc"}'.encode())
+    path = tmp_path / "visits.ndjson"
+    path.write_bytes(b"".join(lines))
+    _, verdict = erased(target(path, "person.mail"), mail(3), mail(8))
+    stay = [each for each in lines if mail(3).encode() not in each and mail(8).encode() not in each]
+    assert path.read_bytes() == b"".join(stay)
+    assert verdict.word == PURGED
+
+
+def test_numbers_and_texts_of_json_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "visits.jsonl"
+    path.write_bytes(b'{"id": 1000017}\n{"id": "1000017"}\n{"id": 1000018}\n{"id": true}\n')
+    erased(target(path, "id"), 1000017)
+    assert path.read_bytes() == b'{"id": "1000017"}\n{"id": 1000018}\n{"id": true}\n'
+
+
+@pytest.mark.parametrize("action", ["null", "mask"])
+def test_rows_are_overwritten(tmp_path: Path, action: str) -> None:
+    (tmp_path / "a.csv").write_bytes(
+        b'id,mail,name,n\r\n1,"ann@example.org",Ann,5\r\n2,bob@example.org,Bob,6\r\n'
+    )
+    (tmp_path / "b.jsonl").write_bytes(
+        b'{"id": 1, "mail": "ann@example.org", "in": {"id": 2, "t": "x"}, "l": [1]}\n{"id":3}\n'
+    )
+    table = pa.table(
+        {
+            "id": [1, 2], "mail": ["ann@example.org", "bob@example.org"],
+            "name": pa.array(["Ann", "Bob"]).dictionary_encode(), "n": [5, 6],
+            "in": [{"t": "x", "k": [1]}, {"t": "y", "k": [2]}],
+        }
+    )  # fmt: skip
+    pq.write_table(table, tmp_path / "c.parquet")
+    settings = {"action": action, "keep": ("id", "in.id")}
+    _, verdict = erased(target(tmp_path, **settings), "ann@example.org")
+    text = "erased" if action == "mask" else ""
+    none = "erased" if action == "mask" else None
+    assert (tmp_path / "a.csv").read_bytes().splitlines() == [
+        b"id,mail,name,n", f"1,{text},{text},".encode(), b"2,bob@example.org,Bob,6",
+    ]  # fmt: skip
+    first, second = (tmp_path / "b.jsonl").read_text().splitlines()
+    assert json.loads(first) == {"id": 1, "mail": none, "in": {"id": 2, "t": none}, "l": None}
+    assert second == '{"id":3}'
+    found = pq.read_table(tmp_path / "c.parquet")
+    assert found.schema == table.schema
+    assert found.slice(1).to_pylist() == table.slice(1).to_pylist()
+    within = {"t": none, "k": None}
+    assert found.to_pylist()[0] == {"id": 1, "mail": none, "name": none, "n": None, "in": within}
+    assert not left_in(tmp_path, ["ann@example.org", "Ann"])
+    assert verdict.word == PURGED
+
+
+# -- Parquet ---------------------------------------------------------------------------------------
+
+
+def test_parquet_keeps_its_schema_and_settings(tmp_path: Path) -> None:
+    mails = [mail(n % 40) for n in range(400)]
+    table = pa.table(
+        {
+            "person": [{"mail": each, "tags": [each, "b"]} for each in mails],
+            "word": pa.array([f"{each} has it" for each in mails]).dictionary_encode(),
+            "at": pa.array(range(400), pa.timestamp("us", "UTC")), "n": range(400),
+            "vector": pa.array(np.arange(1600.0).reshape(400, 4).tolist(), pa.list_(pa.float32())),
+        }
+    ).replace_schema_metadata({"by": "a program"})  # fmt: skip
+    path = tmp_path / "visits.parquet"
+    pq.write_table(
+        table, path, row_group_size=130, write_page_index=True, version="2.4",
+        compression={"person.mail": "gzip", "n": "zstd", "at": "none"},
+        use_dictionary=["word"], column_encoding={"n": "DELTA_BINARY_PACKED"},
+        sorting_columns=[pq.SortingColumn(4)], write_statistics=["n", "person.mail"],
+    )  # fmt: skip
+    before = pq.ParquetFile(path)
+    path.chmod(0o640)
+    plan, verdict = erased(target(path, "person.mail"), mail(0), mail(39))
+    after = pq.ParquetFile(path)
+    assert after.schema.equals(before.schema)
+    assert after.schema_arrow.equals(before.schema_arrow, check_metadata=True)
+    assert after.metadata.metadata.keys() == before.metadata.metadata.keys()
+    assert after.metadata.metadata[b"by"] == b"a program"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert after.num_row_groups == before.num_row_groups
+    for at in range(after.metadata.num_columns):
+        old, new = (each.metadata.row_group(1).column(at) for each in (before, after))
+        assert (new.compression, new.has_dictionary_page) == (
+            old.compression,
+            old.has_dictionary_page,
+        )
+        assert set(new.encodings) == set(old.encodings)
+        assert new.is_stats_set == old.is_stats_set
+        assert new.has_offset_index
+    assert (
+        after.metadata.row_group(0).sorting_columns == before.metadata.row_group(0).sorting_columns
+    )
+    stay = [at for at, each in enumerate(mails) if each not in (mail(0), mail(39))]
+    assert after.read().to_pylist() == table.take(stay).to_pylist()
+    assert not left_in(tmp_path, [mail(0), mail(39)])
+    assert left_in(tmp_path, [mail(1)])
+    assert sum(plan.changed.values()) == 20
+    assert verdict.word == PURGED
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.int32(), pa.float64(), pa.large_string(), pa.string_view(), "category"]
+)
+def test_columns_of_identities_have_several_types(tmp_path: Path, kind: Any) -> None:
+    numbers = pa.array([1000000 + n // 2 for n in range(20)] + [None])
+    if kind == "category":
+        column = numbers.cast(pa.string()).dictionary_encode()
+    else:
+        column = (
+            numbers.cast(pa.string()).cast(kind) if "string" in str(kind) else numbers.cast(kind)
+        )
+    path = tmp_path / "visits.parquet"
+    pq.write_table(pa.table({"id": column, "n": range(21)}), path)
+    is_text = kind == "category" or "string" in str(kind)
+    erased(target(path, "id"), "1000003" if is_text else 1000003)
+    found = pq.read_table(path)
+    assert found["n"].to_pylist() == [n for n in range(21) if n not in (6, 7)]
+    assert found.schema.field("id").type == column.type
+
+
+def test_a_partition_of_a_person_leaves(tmp_path: Path) -> None:
+    pq.write_to_dataset(small(), tmp_path / "lake", partition_cols=["mail"])
+    (tmp_path / "lake" / "_SUCCESS").touch()
+    people = [mail(3), LEAST]
+    keep = {
+        p: p.read_bytes()
+        for p in (tmp_path / "lake").rglob("*.parquet")
+        if "=person-000004" in str(p)
+    }
+    plan, verdict = erased(target(tmp_path / "lake"), *people)
+    assert plan.changed == {"mail=*/*": 6}
+    assert verdict.word == PURGED
+    assert not [
+        p
+        for p in (tmp_path / "lake").rglob("*")
+        if any(each in str(p) for each in ("least", "000003"))
+    ]
+    assert keep
+    assert all(path.read_bytes() == data for path, data in keep.items())
+    # Another file of the person, whose name alone tells: the search says so.
+    with pytest.raises(SourceError, match="would stay, as that of a folder"):
+        target(tmp_path / "lake", action="mask").find(Named(mail(5)))
+
+
+def test_notes_about_a_file_leave_with_it(tmp_path: Path) -> None:
+    folder = tmp_path / "country=de"
+    folder.mkdir()
+    pq.write_table(small(), folder / "a.parquet")
+    pq.write_table(small().slice(3, 1), folder / "b.parquet")
+    for name in (".a.parquet.crc", ".b.parquet.crc", "_metadata"):
+        (folder / name).write_bytes(f"{LEAST}".encode())
+    (tmp_path / "_metadata").write_bytes(LEAST.encode())
+    _, verdict = erased(target(tmp_path), LEAST)
+    assert sorted(p.name for p in folder.iterdir()) == [".b.parquet.crc", "a.parquet", "b.parquet"]
+    assert not (tmp_path / "_metadata").exists()
+    assert verdict.word != PURGED  # that of the other file is left, and tells
+    assert verdict.reason is not None
+    assert ".b.parquet.crc" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("notes.txt", b"ask ANN@example.org", "still in notes.txt"),
+        ("ann@example.org.txt", b"hello", "the name of a file"),
+        ("old.orc", b"ORC\0\1\2\3", "old.orc are of no kind that can be read"),
+    ],
+)
+def test_what_else_is_in_the_folder_is_told(
+    tmp_path: Path, name: str, data: bytes, reason: str
+) -> None:
+    (tmp_path / "a.csv").write_bytes(b"mail\nann@example.org\nbob@example.org\n")
+    (tmp_path / name).write_bytes(data)
+    _, verdict = erased(target(tmp_path), "ann@example.org")
+    assert reason in str(verdict.reason)
+
+
+def test_a_hard_link_is_told(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    path = tmp_path / "lake" / "b.csv"
+    path.write_bytes(b"mail\nbob@example.org\n")
+    path.with_name("a.csv").write_bytes(b"mail\nann@example.org\n")
+    (tmp_path / "c.csv").hardlink_to(path)
+    _, verdict = erased(target(tmp_path / "lake"), "ann@example.org")
+    assert "b.csv has another name" in str(verdict.reason)
+
+
+# -- others, kills and full disks ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_what_another_program_writes_meanwhile_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"mail\nann@example.org\nbob@example.org\n")
+    changes = [b"mail\nann@example.org\ncarl@example.org\n", None]
+
+    def other(effect: str, where: str) -> None:
+        if effect == "rename" and len(changes) == 2 and (data := changes.pop(0)):
+            new = tmp_path / "new"
+            new.write_bytes(data)
+            new.rename(path)
+
+    if not exchange:
+        monkeypatch.setattr(blobs, "_exchange", lambda one, other: False)
+    with crash_points.watch(other):
+        erased(target(path), "ann@example.org")
+    assert path.read_bytes() == b"mail\ncarl@example.org\n"
+    assert os.listdir(tmp_path) == ["a.csv"]
+
+
+def test_a_file_replaced_at_the_last_moment_gets_its_name_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"mail\nann@example.org\nbob@example.org\n")
+    true = blobs._exchange
+    calls: list[Path] = []
+
+    def late(one: Path, two: Path) -> bool:
+        if not calls:
+            (tmp_path / "new").write_bytes(b"mail\nann@example.org\ncarl@example.org\n")
+            (tmp_path / "new").rename(path)
+        calls.append(one)
+        return true(one, two)
+
+    monkeypatch.setattr(blobs, "_exchange", late)
+    erased(target(path), "ann@example.org")
+    assert path.read_bytes() == b"mail\ncarl@example.org\n"
+    assert len(calls) == 3  # there, back, and once more
+
+
+def test_a_file_that_always_changes_is_one_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"mail\nann@example.org\n")
+
+    def other(effect: str, where: str) -> None:
+        if effect == "rename":
+            with path.open("ab") as file:
+                file.write(b"bob@example.org\n")
+
+    with (
+        crash_points.watch(other),
+        pytest.raises(SourceError, match="again and again"),
+    ):
+        erased(target(path), "ann@example.org")
+    assert path.read_bytes() == b"mail\nann@example.org\n" + 5 * b"bob@example.org\n"
+
+
+def _lake(folder: Path) -> list[str]:
+    """Write files, and return the rows of all others."""
+    folder.mkdir()
+    table = small()
+    for n in range(2):
+        pq.write_table(table.slice(50 * n, 50), folder / f"{n}.parquet", row_group_size=20)
+    text = table.select(["visit", "mail"])
+    with (folder / "c.csv").open("wb") as file:
+        file.write(b"visit,mail\n")
+        file.writelines(f"{r['visit']},{r['mail']}\n".encode() for r in text.to_pylist())
+    with gzip.open(folder / "d.jsonl.gz", "wb") as file:
+        file.writelines(json.dumps(row).encode() + b"\n" for row in text.to_pylist())
+    return sorted(3 * [r["visit"] for r in text.to_pylist() if r["mail"] not in (LEAST, mail(4))])
+
+
+def _visits_in(folder: Path) -> list[str]:
+    found = [v for p in folder.glob("*.parquet") for v in pq.read_table(p)["visit"].to_pylist()]
+    found += [int(line.split(",")[0]) for line in (folder / "c.csv").read_text().splitlines()[1:]]
+    lines = gzip.decompress((folder / "d.jsonl.gz").read_bytes()).splitlines()
+    return sorted(found + [json.loads(line)["visit"] for line in lines])
+
+
+def test_a_killed_erasure_is_finished_by_the_next(tmp_path: Path) -> None:
+    n, step = 1, 2
+    while True:
+        folder = tmp_path / f"lake{n}"
+        others = _lake(folder)
+        done = killed_at(n, str(folder), [LEAST, mail(4)])
+        if done is not None:
+            break
+        assert set(_visits_in(folder)) >= set(others)
+        assert len(_visits_in(folder)) <= 300
+        erased(target(folder), LEAST, mail(4))
+        assert _visits_in(folder) == others
+        assert not left_in(folder, [LEAST, mail(4)])
+        n += step
+    assert n >= 15
+    assert done[1] == PURGED
+
+
+class _Fault:
+    """A disk that is full at one effect."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.seen = at, 0
+
+    def __call__(self, effect: str, where: str) -> None:
+        self.seen += 1
+        if self.seen == self.at:
+            raise OSError(errno.ENOSPC, "no space")
+
+
+def test_a_full_disk_leaves_the_old_files(tmp_path: Path) -> None:
+    errors = []
+    for n in range(1, 100, 3):
+        folder = tmp_path / f"lake{n}"
+        others = _lake(folder)
+        fault = _Fault(n)
+        with crash_points.watch(fault):
+            try:
+                erased(target(folder), LEAST, mail(4))
+            except SourceError as error:
+                errors.append(str(error))
+        assert set(_visits_in(folder)) >= set(others)
+        erased(target(folder), LEAST, mail(4))
+        assert _visits_in(folder) == others
+        if fault.seen < n:
+            break
+    assert len(errors) >= 5
+    for each in errors:
+        assert "could not be read and written (OSError)" in each
+        assert len(each.splitlines()) == 1
+
+
+def test_room_that_ends_while_a_file_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = _lake(tmp_path / "lake")
+    before = {path: path.read_bytes() for path in (tmp_path / "lake").iterdir()}
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
+    with pytest.raises(SourceError, match="room for the largest"):
+        erased(target(tmp_path / "lake"), LEAST, mail(4))
+    assert {path: path.read_bytes() for path in (tmp_path / "lake").iterdir()} == before
+    monkeypatch.undo()
+    erased(target(tmp_path / "lake"), LEAST, mail(4))
+    assert _visits_in(tmp_path / "lake") == others
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+def _damaged(folder: Path) -> None:
+    data = io.BytesIO()
+    pq.write_table(small(), data, row_group_size=20)
+    half = bytearray(data.getvalue())
+    half[600:900] = bytes(300)
+    (folder / "z.parquet").write_bytes(bytes(half))
+
+
+BAD: list[tuple[str, Callable[[Path], Any], str]] = [
+    ("no folder", lambda f: (f / "z.csv").unlink(), "has no file that can be read"),
+    ("no column", lambda f: (f / "z.csv").write_bytes(b"a,b\n1,2\n"), "none of the columns 'mail'"),
+    ("no header", lambda f: (f / "z.csv").write_bytes(b""), "is empty; expected a header"),
+    (
+        "twice",
+        lambda f: (f / "z.csv").write_bytes(b"mail,mail\n1,2\n"),
+        "has the column 'mail' more than once",
+    ),
+    (
+        "short row",
+        lambda f: (f / "z.csv").write_bytes(b"mail,n\na,1\nb\n"),
+        "row 3 of 'z.csv' in .* cannot be read: it has 1 values; expected 2",
+    ),
+    (
+        "open quote",
+        lambda f: (f / "z.csv").write_bytes(b'mail,n\na,1\n"b,2\n'),
+        "row 3 of 'z.csv' in .* cannot be read",
+    ),
+    (
+        "no json",
+        lambda f: (f / "z.jsonl").write_bytes(b'{"mail": "a"}\n[1]\n'),
+        "row 2 of 'z.jsonl' in .* cannot be read: expected an object",
+    ),
+    (
+        "no key",
+        lambda f: (f / "z.jsonl").write_bytes(b'{"a": "a"}\n'),
+        "none of the keys 'mail'",
+    ),
+    (
+        "list of json",
+        lambda f: (f / "z.jsonl").write_bytes(b'{"mail": ["a"]}\n'),
+        "row 1 of 'z.jsonl' in .* cannot be read: 'mail' is a list",
+    ),
+    (
+        "cut gzip",
+        lambda f: (f / "z.csv.gz").write_bytes(gzip.compress(b"mail\n" + 9 * b"a\n")[:-9]),
+        "'z.csv.gz' in .* cannot be read: the file is damaged",
+    ),
+    (
+        "no parquet",
+        lambda f: (f / "z.parquet").write_bytes(b"hello, world"),
+        "'z.parquet' in .* is no Parquet file",
+    ),
+    ("damaged parquet", _damaged, "'z.parquet' in .*"),
+    (
+        "lists",
+        lambda f: pq.write_table(pa.table({"mail": [["a"]]}), f / "z.parquet"),
+        "the column 'mail' of 'z.parquet' in .* has the type list",
+    ),
+    (
+        "delta",
+        lambda f: (
+            (f / "_delta_log").mkdir(), (f / "_delta_log" / "0.json").write_bytes(b"{}"),
+        ),
+        "holds a Delta table",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "spoil", "message"), BAD, ids=[each[0] for each in BAD])
+def test_bad_input_is_one_error_and_changes_nothing(
+    tmp_path: Path, name: str, spoil: Callable[[Path], Any], message: str
+) -> None:
+    (tmp_path / "z.csv").write_bytes(b"mail\nann@example.org\n")
+    if name != "no folder":
+        (tmp_path / "a.csv").write_bytes(b"mail\nann@example.org\n")
+    spoil(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(SourceError, match=message) as error:
+        erased(target(tmp_path), "ann@example.org")
+    assert len(str(error.value).splitlines()) == 1
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_subject_that_no_file_has(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"mail\nann@example.org\n")
+    with pytest.raises(SourceError, match="has the column 'phone'"):
+        target(tmp_path, "mail", "phone").find(Named("ann@example.org"))
+    with pytest.raises(SourceError, match="is not there"):
+        target(tmp_path / "away")
+
+
+def test_columns_that_cannot_be_overwritten(tmp_path: Path) -> None:
+    schema = pa.schema([("mail", pa.string()), pa.field("n", pa.int64(), nullable=False)])
+    pq.write_table(pa.table({"mail": ["a"], "n": [1]}, schema=schema), tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match=r"'n' of .* may not be null"):
+        target(tmp_path, action="mask").find(Named("a"))
+    target(tmp_path, action="mask", keep=("n",)).find(Named("a"))
+    with pytest.raises(SourceError, match=r"'mail' of .* would stay"):
+        target(tmp_path, action="null", keep=("n", "mail")).find(Named("a"))
+
+
+@pytest.mark.parametrize("which", ["file", "folder"])
+def test_what_is_read_only_is_refused_first(tmp_path: Path, which: str) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.csv").write_bytes(b"mail\nann@example.org\n")
+    protected = tmp_path / "b" / "b.csv" if which == "file" else tmp_path / "b"
+    protected.chmod(0o444 if which == "file" else 0o555)
+    try:
+        with pytest.raises(SourceError, match="is read-only"):
+            erased(target(tmp_path), "ann@example.org")
+    finally:
+        protected.chmod(0o755)
+    assert (tmp_path / "a" / "a.csv").read_bytes() == b"mail\nann@example.org\n"
+
+
+# -- object stores ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[Server]:
+    if not installed():
+        pytest.skip("nothing that speaks S3 to bring up; install moto, flask and s3fs (extra: dev)")
+    with running() as server:
+        yield server
+
+
+def _put(s3: Server, bucket: str, key: str, data: bytes, **more: Any) -> None:
+    s3.client.put_object(Bucket=bucket, Key=key, Body=data, **more)
+
+
+def _parquet() -> bytes:
+    data = io.BytesIO()
+    pq.write_table(small(), data)
+    return data.getvalue()
+
+
+def test_a_prefix_of_a_bucket(s3: Server) -> None:
+    bucket = s3.bucket()
+    _put(s3, bucket, "lake/a.parquet", _parquet())
+    _put(
+        s3, bucket, "lake/in/b.csv", f"mail\n{LEAST}\n{mail(1)}\n".encode(),
+        ContentType="text/csv", Metadata={"by": "me"}, Tagging="a=b",
+    )  # fmt: skip
+    _put(s3, bucket, "lake/c.csv", f"mail\n{mail(1)}\n".encode())
+    _put(s3, bucket, "lakes/d.csv", f"mail\n{LEAST}\n".encode())
+    before = s3.client.head_object(Bucket=bucket, Key="lake/c.csv")
+    plan, verdict = erased(target(f"s3://{bucket}/lake"), LEAST)
+    assert verdict.word == PURGED, verdict.reason
+    assert plan.changed == {"a.parquet": 1, "in/b.csv": 1}
+    head = s3.client.head_object(Bucket=bucket, Key="lake/in/b.csv")
+    assert (head["ContentType"], head["Metadata"]) == ("text/csv", {"by": "me"})
+    tags = s3.client.get_object_tagging(Bucket=bucket, Key="lake/in/b.csv")["TagSet"]
+    assert tags == [{"Key": "a", "Value": "b"}]
+    objects = {key.partition("?")[0]: data for key, data in s3.everything(bucket).items()}
+    assert objects["lake/in/b.csv"] == f"mail\n{mail(1)}\n".encode()
+    assert objects["lakes/d.csv"] == f"mail\n{LEAST}\n".encode()
+    assert pq.read_table(pa.BufferReader(objects["lake/a.parquet"])).num_rows == 99
+    after = s3.client.head_object(Bucket=bucket, Key="lake/c.csv")
+    assert after["LastModified"] == before["LastModified"]
+
+
+def test_older_versions_that_hold_people_are_deleted(s3: Server) -> None:
+    bucket = s3.bucket(versions="Enabled")
+    with_ann, without = b"mail\nann@example.org\nbob@example.org\n", b"mail\nbob@example.org\n"
+    for data in (without, with_ann, with_ann):
+        _put(s3, bucket, "lake/a.csv", data)
+    for data in (with_ann, without):
+        _put(s3, bucket, "lake/b.csv", data)
+    _put(s3, bucket, "lake/c.csv", with_ann)
+    s3.client.delete_object(Bucket=bucket, Key="lake/c.csv")
+    plan, verdict = erased(target(f"s3://{bucket}/lake"), "ann@example.org")
+    assert verdict.word == PURGED, verdict.reason
+    assert plan.changed["a.csv"] == 1
+    left = s3.everything(bucket)
+    assert not [data for data in left.values() if b"ann@" in data]
+    assert sorted(left.values()) == [b"", without, without, without]
+    assert s3.client.get_object(Bucket=bucket, Key="lake/a.csv")["Body"].read() == without
+
+
+def test_a_partition_of_a_bucket_with_versions(s3: Server) -> None:
+    bucket = s3.bucket(versions="Enabled")
+    for data in (b"n\n1\n", b"n\n2\n"):
+        _put(s3, bucket, "lake/mail=ann@example.org/a.csv", data)
+    _put(s3, bucket, "lake/mail=bob@example.org/a.csv", b"n\n1\n")
+    _, verdict = erased(target(f"s3://{bucket}/lake"), "ann@example.org")
+    told = s3.client.list_objects_v2(Bucket=bucket)["Contents"]
+    assert [each["Key"] for each in told] == ["lake/mail=bob@example.org/a.csv"]
+    left = s3.everything(bucket)
+    assert not [key for key, data in left.items() if data and "ann@" in key]
+    assert verdict.word == PURGED, verdict.reason
+
+
+def test_an_object_that_another_program_puts_meanwhile_stays(s3: Server) -> None:
+    bucket = s3.bucket()
+    _put(s3, bucket, "a.csv", b"mail\nann@example.org\nbob@example.org\n")
+    rest = [b"mail\nann@example.org\nbob@example.org\ncarl@example.org\n"]
+    opened = target(f"s3://{bucket}")
+    call = opened._store.fs.call_s3  # type: ignore[attr-defined]
+
+    def late(method: str, *args: Any, **more: Any) -> Any:
+        if method == "put_object" and rest:
+            _put(s3, bucket, "a.csv", rest.pop())
+        return call(method, *args, **more)
+
+    opened._store.fs.call_s3 = late  # type: ignore[attr-defined]
+    _, verdict = erased(opened, "ann@example.org")
+    read = s3.client.get_object(Bucket=bucket, Key="a.csv")["Body"].read()
+    assert read == b"mail\nbob@example.org\ncarl@example.org\n"
+    assert not rest
+    assert verdict.word == PURGED, verdict.reason
+
+
+def test_stores_without_a_bucket_or_a_driver(s3: Server) -> None:
+    with pytest.raises(SourceError, match="is not there"):
+        target("s3://no-such-bucket/lake").find(Named("a"))
+    with pytest.raises(SourceError, match="no driver for 'oss'"):
+        target("oss://bucket/lake")
+
+
+def test_another_store_of_fsspec() -> None:
+    import fsspec
+
+    fs = fsspec.filesystem("memory")
+    fs.pipe_file("/of-a-test/a.csv", b"mail\nann@example.org\nbob@example.org\n")
+    _, verdict = erased(target("memory://of-a-test"), "ann@example.org")
+    assert fs.cat_file("/of-a-test/a.csv") == b"mail\nbob@example.org\n"
+    assert verdict.word == PURGED
+
+
+# -- at full size ----------------------------------------------------------------------------------
+
+
+@pytest.mark.soak
+def test_a_million_rows(tmp_path: Path) -> None:
+    for n in range(8):
+        table = visits(125_000, 100_000, first=125_000 * n)
+        pq.write_table(table, tmp_path / f"{n}.parquet", row_group_size=50_000)
+    people = [LEAST, GREATEST, *(mail(97 * n) for n in range(998))]
+    plan, verdict = erased(target(tmp_path), *people)
+    assert verdict.word == PURGED, verdict.reason
+    assert not left_in(tmp_path, people)
+    assert left_in(tmp_path, [mail(1)])
+    n_left = sum(pq.read_metadata(path).num_rows for path in tmp_path.glob("*.parquet"))
+    assert n_left == 1_000_000 - sum(plan.changed.values())
