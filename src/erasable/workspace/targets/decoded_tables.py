@@ -16,25 +16,33 @@ _TEXTS = ("STRING", "NONE", "JSON", "ENUM")
 
 
 def look_at_parquet(file: BinaryIO, path: Path, inspection: Inspection, depth: int) -> None:
-    """Look at all columns, at all entries of dictionaries, and at the footer."""
+    """Look at all columns, at all entries of dictionaries, and at statistics."""
     try:
-        with parquet.ParquetFile(file) as found:
-            schema = found.metadata.schema
-            size = found.metadata.serialized_size
-        own = [
-            column.path
-            for column in map(schema.column, range(len(schema)))
-            if column.physical_type == "BYTE_ARRAY" and column.logical_type.type in _TEXTS
-        ]
+        metadata = parquet.read_metadata(file)
+        own = _with_dictionaries(metadata)
         with parquet.ParquetFile(file, read_dictionary=own, pre_buffer=False) as found:
             for batch in found.iter_batches(_ROWS, use_threads=False):
                 look_at_batch(batch, inspection)
             _look_at_statistics(found.metadata, inspection)
-        end = file.seek(0, 2)
-        file.seek(max(end - size - 8, 0))
-        inspection.look_at_metadata(file.read())
     except (pa.ArrowException, OSError, ValueError) as error:
         raise Undecodable(f"it is damaged or encrypted Parquet ({type(error).__name__})") from error
+
+
+def _with_dictionaries(metadata: parquet.FileMetaData) -> list[str]:
+    """Return the columns of texts that can be read with all entries of their dictionaries."""
+    found = []
+    for at in range(metadata.num_columns):
+        column = metadata.schema.column(at)
+        if column.physical_type != "BYTE_ARRAY" or column.logical_type.type not in _TEXTS:
+            continue
+        encodings = {
+            each
+            for group in range(metadata.num_row_groups)
+            for each in metadata.row_group(group).column(at).encodings
+        }
+        if not any(each.startswith("DELTA") for each in encodings):
+            found.append(column.path)
+    return found
 
 
 def _look_at_statistics(metadata: parquet.FileMetaData, inspection: Inspection) -> None:

@@ -16,6 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -56,8 +57,11 @@ def _inspect(file: _File, path: Path, inspection: Inspection, depth: int) -> Non
             _inspect(decoded, path, inspection, depth + 1)
     elif head.startswith(b"Obj\x01"):
         inspection.is_compared = False
-        for block in _guarded(avro_blocks(file)):
-            inspection.look_at_metadata(block)
+        blocks = _guarded(avro_blocks(file))
+        head = next(blocks, b"")
+        is_manifest = b"format-version" in head  # of Iceberg
+        for block in chain([head], blocks):
+            (inspection.look_at_metadata if is_manifest else inspection.matcher.look_at)(block)
     elif look := _reader_of(head, tail):
         if file.seekable():
             _look_through(file, inspection)

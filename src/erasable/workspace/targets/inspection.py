@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from erasable.workspace.targets.marks import KINDS, Marks
 from erasable.core._byte_search import ByteSearch
+from erasable.workspace.targets.marks import KINDS, Marks
 
 Name = tuple[bool, str]
 """Of a value: whether its record stays, and its name among the marks."""

@@ -99,12 +99,30 @@ class Marks:
         self.cuts |= other.cuts
 
     def drop(self, values: Iterable[Any]) -> None:
-        """Leave out values that records have which stay."""
+        """Leave out values that records have which stay, and pieces that long texts share."""
+        owners: dict[bytes, list[str]] = {}
+        for name, own in self.values.items():
+            for seed in own.seeds:
+                if seed[0] == _OF_TEXT:
+                    owners.setdefault(seed, []).append(name)
         for value in values:
+            if isinstance(value, str) and len(value) > 3 * _PIECE:
+                for seed in _seeds(value):
+                    for name in owners.pop(seed, ()):
+                        self._without(name, seed)
             name = _name(value)
             self.values.pop(name, None)
             self.short.pop(name, None)
             self.cuts.difference_update(cuts_of(value))
+
+    def _without(self, name: str, seed: bytes) -> None:
+        """Leave out a piece of a text; one without any left cannot be looked for."""
+        if (value := self.values.get(name)) is None:
+            return
+        seeds = value.seeds - {seed}
+        self.values[name] = value._replace(seeds=seeds)
+        if not any(each[0] == _OF_TEXT for each in seeds):
+            self.short[name] = self.values.pop(name)._replace(seeds=frozenset())
 
     def drop_found(self, found: Collection[bytes]) -> None:
         """Leave out the values of which any form is among some bytes."""

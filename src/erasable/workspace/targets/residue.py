@@ -9,10 +9,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 from urllib.parse import unquote
 
+from erasable.core._byte_search import ByteSearch
 from erasable.workspace.targets import decoding
 from erasable.workspace.targets.inspection import Inspection, Undecodable, n_of_kinds
 from erasable.workspace.targets.marks import Marks
-from erasable.core._byte_search import ByteSearch
 
 _NAMED = 3  # files that a reason names, at most
 
@@ -78,7 +78,7 @@ def _reasons(
         f"{', '.join(sorted(set(of))[:_NAMED])} could not be decoded ({why})"
         for why, of in undecoded.items()
     ]
-    if inspection.n_cut:
+    if inspection.n_cut and all(stays for stays, _ in names):
         reasons.append(f"{inspection.n_cut} beginnings of their values are in metadata")
     given = n_of_kinds(inspection.searched, inspection.kinds)
     gone = n_of_kinds((each for each in inspection.searched if not each[0]), inspection.kinds)

@@ -46,11 +46,12 @@ def _written(numbers: np.ndarray) -> Iterator[bytes]:
     bits = singles.view("<u4").astype(np.uint64)
     rounded = (bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)
     yield from (rounded.astype("<u2").tobytes(), (bits >> np.uint64(16)).astype("<u2").tobytes())
-    large = (numbers.astype(">f8"), numbers.astype(">f4"))
-    for each, starts in zip(large, (b"\xfb\xcb", b"\xfa\xca"), strict=True):
-        yield each.tobytes()
+    for kind, size, starts in ((">f8", 8, b"\xfb\xcb"), (">f4", 4, b"\xfa\xca")):
+        data = numbers.astype(kind).tobytes()
+        yield data
         for start in starts:  # of each number in CBOR and in MessagePack
-            yield b"".join(bytes([start]) + number.tobytes() for number in each)
+            parts = (data[at : at + size] for at in range(0, len(data), size))
+            yield b"".join(bytes([start]) + part for part in parts)
     for spelled in (numbers.tolist(), [float(str(each)) for each in singles]):
         for comma in (",", ", "):
             yield json.dumps(spelled[:4], separators=(comma, ":"))[1:-1].encode()
