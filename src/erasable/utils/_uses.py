@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 
 import erasable
 from erasable.core import _jit
+from erasable.core._byte_search import ByteSearch, packed_blocks
 from erasable.core.errors import InvalidInputError, InvalidTypeError, TooFewRecordsError
 from erasable.core.records import Records
 
@@ -263,6 +264,12 @@ def _leave_out() -> None:
     of.leave_one_out(_of("linear_model", "Ridge"), X[:_FEW], y[:_FEW])
 
 
+def _search() -> None:
+    """Search bytes, and decode a packed block."""
+    ByteSearch([b"a longer string", b"shorter"]).look_at(bytes(_N))
+    packed_blocks(bytes(_N))
+
+
 USES: dict[str, Callable[[], None]] = {
     "selection": _select,
     "removal": _remove,
@@ -270,5 +277,6 @@ USES: dict[str, Callable[[], None]] = {
     "leave-one-out": _leave_out,
     "threads": _use_threads,
     "texts": _connect,
+    "search of files": _search,
 }
 """Functions for `erasable.utils.compiling.ELSE`."""

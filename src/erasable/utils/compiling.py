@@ -22,7 +22,7 @@ from erasable.utils.discovery import all_estimators
 
 __all__ = ["ELSE", "Compiled", "compile_kernels"]
 
-ELSE = ("selection", "removal", "Parquet", "leave-one-out", "threads", "texts")
+ELSE = ("selection", "removal", "Parquet", "leave-one-out", "threads", "texts", "search of files")
 """Names of other uses of kernels than estimators."""
 
 # The longest first, so that no process is left alone with one of them.

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from erasable.workspace.targets import residue
+from erasable.workspace.targets import decoding, residue
 
 LETTERS = st.binary(min_size=6, max_size=9).map(lambda some: bytes(65 + each % 2 for each in some))
 
@@ -26,7 +26,7 @@ def test_marks_are_those_that_the_bytes_contain(
     path = tmp_path_factory.mktemp("file") / "data"
     path.write_bytes(content)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(residue, "_AT_ONCE", at_once)
+        patched.setattr(decoding, "AT_ONCE", at_once)
         assert residue.marks_in(path, marks) == {mark for mark in marks if mark in content}
 
 

@@ -22,7 +22,7 @@ from erasable.workspace.targets.settings import Settings as Settings
 from erasable.workspace.targets.settings import Subject as Subject
 
 N_LIVING = 20
-"""Values of records that stay, by which a search shows that it finds what is there."""
+"""Values of each kind, of records that stay, by which a search shows that it finds any."""
 
 
 @dataclass(slots=True)
@@ -173,8 +173,7 @@ class RecordTarget(Target):
                 for values in batch.fields.values():
                     own = [values[at] for at in stay]
                     plan.marks.drop(own)
-                    for value in own[: N_LIVING - len(plan.living)]:
-                        plan.living.add(value)
+                    plan.living.add_some(own, N_LIVING)
             plan.keys[self.name] = sorted(keys, key=repr)
             plan.changed[self.name] = len(keys)
         return plan

@@ -1,17 +1,20 @@
-"""Search of files for bytes that ought to be gone."""
+"""Search of files for values that ought to be gone."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from urllib.parse import unquote
 
-import numpy as np
+from erasable.core._byte_search import ByteSearch
+from erasable.workspace.targets import decoding
+from erasable.workspace.targets.inspection import Inspection, Undecodable, n_of_kinds
+from erasable.workspace.targets.marks import Marks
 
-from erasable.workspace.targets.marks import SHORTEST, Marks
-
-_AT_ONCE = 1 << 22  # bytes that are looked through at a time
+_NAMED = 3  # files that a reason names, at most
 
 
 @dataclass(slots=True)
@@ -23,31 +26,72 @@ class Found:
     where: list[str] = field(default_factory=list)  # names of files with values of the former
     # why the search says less than that they are gone: a log elsewhere, a file that was not read
     reasons: list[str] = field(default_factory=list)
+    # whether all values of all files were compared one by one, so that short ones are found as well
+    compared: bool = False
 
 
 def search(files: Iterable[Path], marks: Marks, living: Marks) -> Found:
-    """Look for values in files, decoded where they are compressed."""
-    found = Found()
-    left, alive = set[bytes](), set[bytes]()
-    gone, stay = marks.every(), living.every()
-    for path in files:
+    """Look for values in files and in their names, decoded where they are compressed.
+
+    A kind of values, such as vectors, of which none is found of the records that stay, is a reason:
+    the search would not have found those of the others either. So is a file that is not decoded.
+    """
+    paths = sorted(set(files))
+    inspection, found = Inspection(marks, living), Found()
+    names = set()
+    undecoded: dict[str, list[str]] = {}
+    n_read = 0
+    for path in paths:
+        inspection.begin()
+        _look_at_name(path, paths, inspection)
         try:
-            there = marks_in(path, gone | stay)
+            decoding.inspect(path, inspection)
         except FileNotFoundError:  # it was removed meanwhile
             continue
+        except Undecodable as error:
+            undecoded.setdefault(str(error), []).append(path.name)
         except OSError as error:
-            found.reasons.append(f"{path.name} could not be read ({type(error).__name__})")
-            continue
-        if there & gone:
-            left |= there & gone
+            undecoded.setdefault(f"not read: {type(error).__name__}", []).append(path.name)
+        n_read += 1
+        inspection.end()
+        if not all(stays for stays, _ in inspection.found):
             found.where.append(path.name)
-        alive |= there & stay
-    found.n_left, found.n_living = marks.count(left), living.count(alive)
+        names |= inspection.found
+    found.n_left = sum(not stays for stays, _ in names)
+    found.n_living = sum(stays for stays, _ in names)
+    found.reasons = _reasons(inspection, names, undecoded)
+    found.compared = bool(n_read and inspection.is_compared and not undecoded)
     return found
 
 
+def _look_at_name(path: Path, paths: Collection[Path], inspection: Inspection) -> None:
+    """Look at the name, and at those of folders, such as those of a lake's partitions."""
+    base = os.path.commonpath([each.parent for each in paths])
+    for name in {own := os.path.relpath(path, base), unquote(own)}:
+        inspection.look_through([os.fsencode(name)])
+
+
+def _reasons(
+    inspection: Inspection, names: Collection[tuple[bool, str]], undecoded: dict[str, list[str]]
+) -> list[str]:
+    reasons = [
+        f"{', '.join(sorted(set(of))[:_NAMED])} could not be decoded ({why})"
+        for why, of in undecoded.items()
+    ]
+    if inspection.n_cut and all(stays for stays, _ in names):
+        reasons.append(f"{inspection.n_cut} beginnings of their values are in metadata")
+    given = n_of_kinds(inspection.searched, inspection.kinds)
+    gone = n_of_kinds((each for each in inspection.searched if not each[0]), inspection.kinds)
+    there = n_of_kinds((each for each in names if each[0]), inspection.kinds)
+    for kind, n in gone.items():
+        n_stay = given[kind] - n
+        if n and n_stay and not there[kind]:
+            reasons.append(f"the search finds none of {n_stay} {kind}s of others either")
+    return reasons
+
+
 def marks_in(path: Path, marks: Collection[bytes]) -> set[bytes]:
-    """Return which marks, of `SHORTEST` bytes or more, a file holds, in any case of letters a to z.
+    """Return which marks, of six bytes or more, a file holds as it is, in any case of letters.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -56,46 +100,21 @@ def marks_in(path: Path, marks: Collection[bytes]) -> set[bytes]:
     ...     marks_in(path, [b"ann@x.org", b"bob@x.org"])
     {b'ann@x.org'}
     """
-    _refuse_short(marks)
+    matcher = _matcher(frozenset(marks))
+    matcher.forget()
     with path.open("rb") as file:
-        return marks_among(iter(partial(file.read, _AT_ONCE), b""), marks)
+        matcher.look_through(iter(partial(file.read, decoding.AT_ONCE), b""))
+    return matcher.found()
 
 
 def marks_among(parts: Iterable[bytes], marks: Collection[bytes]) -> set[bytes]:
     """Return which marks there are in parts of a text, also across the borders of parts."""
-    _refuse_short(marks)
-    if not marks:
-        return set()
-    by_start: dict[int, list[bytes]] = {}
-    for mark in {mark.lower() for mark in marks}:
-        by_start.setdefault(int.from_bytes(mark[:SHORTEST], "little"), []).append(mark)
-    starts = np.array(sorted(by_start), dtype=np.uint64)
-    overlap = max(map(len, marks)) - 1
-    found: set[bytes] = set()
-    kept = b""
-    for part in parts:
-        block = kept + part.lower()
-        for at in _places_of(block, starts):
-            start = int.from_bytes(block[at : at + SHORTEST], "little")
-            found.update(mark for mark in by_start[start] if block.startswith(mark, at))
-        kept = block[-overlap:]
-    return {mark for mark in marks if mark.lower() in found}
+    matcher = _matcher(frozenset(marks))
+    matcher.forget()
+    matcher.look_through(parts)
+    return matcher.found()
 
 
-def _refuse_short(marks: Collection[bytes]) -> None:
-    if any(len(mark) < SHORTEST for mark in marks):
-        raise ValueError(f"a mark is shorter than {SHORTEST} bytes")
-
-
-def _places_of(block: bytes, starts: np.ndarray) -> list[int]:
-    """Return where the first bytes of a mark are."""
-    n = len(block) - SHORTEST + 1
-    if n <= 0:
-        return []
-    bytes_ = np.frombuffer(block, dtype=np.uint8)
-    windows = np.zeros(n, dtype=np.uint64)
-    for at in range(SHORTEST):
-        windows |= bytes_[at : at + n].astype(np.uint64) << np.uint64(8 * at)
-    near = np.minimum(np.searchsorted(starts, windows), starts.size - 1)
-    places: list[int] = np.flatnonzero(starts[near] == windows).tolist()
-    return places
+@lru_cache(maxsize=4)
+def _matcher(marks: frozenset[bytes]) -> ByteSearch:
+    return ByteSearch(marks)  # for many files with the same marks

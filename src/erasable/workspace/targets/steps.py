@@ -72,9 +72,9 @@ def _left(target: Target, plan: Plan) -> list[str]:
     if found.n_left:
         n, where = len(plan.marks), ", ".join(sorted(set(found.where))[:3])
         reasons.append(f"{found.n_left} of {n} values of these records are still in {where}")
-    if plan.marks.n_short:
+    if plan.marks.n_short and not found.compared:
         reasons.append(f"{plan.marks.n_short} of their values are too short to be looked for")
-    elif not plan.marks and not reasons:
+    elif not plan.marks and not plan.marks.n_short and not reasons:
         reasons.append("these records have no value that could be looked for")
     if len(plan.living) and not found.n_living and not found.reasons:
         reasons.append("the search does not find the records of others either")

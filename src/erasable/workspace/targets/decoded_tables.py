@@ -1,0 +1,83 @@
+"""Columns of Parquet, Arrow and ORC files: all values, dictionaries and statistics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+from pyarrow import orc, parquet
+
+from erasable.workspace.targets.embedded import look_for_frames
+from erasable.workspace.targets.inspection import Inspection, Undecodable
+
+_ROWS = 1 << 16
+_TEXTS = ("STRING", "NONE", "JSON", "ENUM")
+
+
+def look_at_parquet(file: BinaryIO, path: Path, inspection: Inspection, depth: int) -> None:
+    """Look at all columns, at all entries of dictionaries, and at statistics."""
+    try:
+        metadata = parquet.read_metadata(file)
+        own = _with_dictionaries(metadata)
+        with parquet.ParquetFile(file, read_dictionary=own, pre_buffer=False) as found:
+            for batch in found.iter_batches(_ROWS, use_threads=False):
+                look_at_batch(batch, inspection)
+            _look_at_statistics(found.metadata, inspection)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise Undecodable(f"it is damaged or encrypted Parquet ({type(error).__name__})") from error
+
+
+def _with_dictionaries(metadata: parquet.FileMetaData) -> list[str]:
+    """Return the columns of texts that can be read with all entries of their dictionaries."""
+    found = []
+    for at in range(metadata.num_columns):
+        column = metadata.schema.column(at)
+        if column.physical_type != "BYTE_ARRAY" or column.logical_type.type not in _TEXTS:
+            continue
+        encodings = {
+            each
+            for group in range(metadata.num_row_groups)
+            for each in metadata.row_group(group).column(at).encodings
+        }
+        if not any(each.startswith("DELTA") for each in encodings):
+            found.append(column.path)
+    return found
+
+
+def _look_at_statistics(metadata: parquet.FileMetaData, inspection: Inspection) -> None:
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            if column.is_stats_set and column.statistics.has_min_max:
+                for each in (column.statistics.min, column.statistics.max):
+                    if isinstance(each, int | float | str):
+                        inspection.compare([each])
+
+
+def look_at_arrow(file: BinaryIO, path: Path, inspection: Inspection, depth: int) -> None:
+    """Look at all columns of an Arrow file, and at its bytes, which may have more."""
+    try:
+        with pa.ipc.open_file(file) as found:
+            for at in range(found.num_record_batches):
+                look_at_batch(found.get_batch(at), inspection)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise Undecodable(f"it is a damaged Arrow file ({type(error).__name__})") from error
+    file.seek(0)
+    look_for_frames(file, inspection)  # type: ignore[arg-type]
+
+
+def look_at_orc(file: BinaryIO, path: Path, inspection: Inspection, depth: int) -> None:
+    """Look at all columns of an ORC file; its statistics may have more."""
+    inspection.is_compared = False
+    try:
+        found = orc.ORCFile(file)
+        for at in range(found.nstripes):
+            look_at_batch(found.read_stripe(at), inspection)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise Undecodable(f"it is a damaged ORC file ({type(error).__name__})") from error
+
+
+def look_at_batch(batch: pa.RecordBatch, inspection: Inspection) -> None:
+    """Look at the columns of a table."""
+    for column in batch.columns:
+        inspection.look_at_array(column)

@@ -1,0 +1,135 @@
+"""Compressed parts of files whose format is not known, wherever they begin."""
+
+from __future__ import annotations
+
+import io
+import re
+import zlib
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from erasable.core._byte_search import packed_blocks
+from erasable.workspace.targets.inspection import Inspection, Undecodable
+from erasable.workspace.targets.randomness import n_random
+
+_AT_ONCE = 1 << 22
+_LONGEST = 1 << 20  # bytes of a part that are sure to be seen as one
+_MOST = 1 << 28  # bytes that a part may become
+_ZSTD, _LZ4 = b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18"
+_STARTS = re.compile(
+    rb"\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda]", re.DOTALL
+)
+
+
+def look_for_frames(file: io.BufferedIOBase, inspection: Inspection) -> None:
+    """Look at a file and at what is compressed in it; Undecodable where some was not decoded."""
+    n_lost = n_noisy = 0
+    for window, n in _windows(file):
+        known: list[tuple[int, int]] = []
+        inspection.matcher.look_at(window)
+        at = 0
+        while (match := _STARTS.search(window, at, n + 4)) and match.start() < n:
+            end = _look_at_frame(window, match.start(), inspection)
+            if end > 0:
+                known.append((match.start(), end))
+            elif end < 0:
+                n_lost += 1
+            at = max(end, match.start() + 1)
+        for block in packed_blocks(window, n):
+            inspection.matcher.look_at(block)
+        n_noisy += n_random(window[:n], known)
+    if n_lost or n_noisy:
+        raise Undecodable("some of it is packed in another way, or encrypted")
+
+
+def _windows(file: io.BufferedIOBase) -> Iterator[tuple[bytes, int]]:
+    """Return parts of a file, with how many bytes of each are not also in the next."""
+    kept = b""
+    while part := file.read(_AT_ONCE):
+        window = kept + part
+        n = max(len(window) - _LONGEST, 0)
+        if n:
+            yield window, n
+        kept = window[n:]
+    if kept:
+        yield kept, len(kept)
+
+
+def _look_at_frame(window: bytes, at: int, inspection: Inspection) -> int:
+    """Look at a frame; return where it ends, 0 if there is none, -1 if it cannot be decoded."""
+    start = window[at : at + 4]
+    if start == _ZSTD:
+        return _look_at_arrow(window, at, _end_of_zstd(window, at), "zstd", inspection)
+    if start == _LZ4:
+        return _look_at_arrow(window, at, _end_of_lz4(window, at), "lz4", inspection)
+    decoder, n = zlib.decompressobj(47), 0  # gzip or zlib
+    data, parts = window[at:], []
+    try:
+        while not decoder.eof and data and n < _MOST:
+            parts.append(decoder.decompress(data, _AT_ONCE))
+            n += len(parts[-1])
+            data = decoder.unconsumed_tail
+    except zlib.error:
+        pass
+    if n < 16:
+        return 0
+    inspection.look_through(parts)  # also of a part that is cut off
+    return len(window) - len(decoder.unused_data) if decoder.eof else 0
+
+
+def _look_at_arrow(window: bytes, at: int, end: int, codec: str, inspection: Inspection) -> int:
+    if end == 0:
+        return 0
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(window[at:end]), codec) as stream:
+            inspection.look_through(_limited(stream))
+    except (OSError, ValueError):
+        return -1
+    return end
+
+
+def _limited(stream: pa.NativeFile) -> Iterator[bytes]:
+    n = 0
+    while part := stream.read(_AT_ONCE):
+        n += len(part)
+        if n > _MOST:
+            raise ValueError("a part becomes too large")
+        yield part
+
+
+def _end_of_zstd(data: bytes, at: int) -> int:
+    """Return where a frame of Zstandard ends (RFC 8878), 0 if there is none."""
+    if len(data) < at + 9:
+        return 0
+    flags = data[at + 4]
+    if flags & 8:
+        return 0
+    is_single = flags >> 5 & 1
+    at += 5 + (not is_single) + (0, 1, 2, 4)[flags & 3] + (is_single, 2, 4, 8)[flags >> 6]
+    while at + 3 <= len(data):
+        head = int.from_bytes(data[at : at + 3], "little")
+        kind = head >> 1 & 3
+        if kind == 3:
+            return 0
+        at += 3 + (1 if kind == 1 else head >> 3)
+        if head & 1:
+            end = at + 4 * (flags >> 2 & 1)
+            return end if end <= len(data) else 0
+    return 0
+
+
+def _end_of_lz4(data: bytes, at: int) -> int:
+    """Return where a frame of LZ4 ends, 0 if there is none."""
+    if len(data) < at + 11 or data[at + 4] >> 6 != 1:
+        return 0
+    flags = data[at + 4]
+    at += 7 + 8 * (flags >> 3 & 1) + 4 * (flags & 1)
+    while at + 4 <= len(data):
+        size = int.from_bytes(data[at : at + 4], "little")
+        at += 4
+        if size == 0:
+            end = at + 4 * (flags >> 2 & 1)
+            return end if end <= len(data) else 0
+        at += (size & 0x7FFFFFFF) + 4 * (flags >> 4 & 1)
+    return 0

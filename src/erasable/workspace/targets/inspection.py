@@ -1,0 +1,234 @@
+"""What is found in a place, file by file: values by their bytes, and by comparison in tables."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from erasable.core._byte_search import ByteSearch
+from erasable.workspace.targets.marks import KINDS, Marks
+
+Name = tuple[bool, str]
+"""Of a value: whether its record stays, and its name among the marks."""
+
+_TOKENS = re.compile(rb"[^0-9A-Za-z_.+\-\x80-\xff]+")  # what is between numbers and words
+_NOT_TEXT = bytes(set(range(32)) - {9, 10, 12, 13})
+
+
+class Undecodable(Exception):  # noqa: N818
+    """Some of a file could not be decoded; the message says why."""
+
+
+class Inspection:
+    """A search for the values of records that left, and of some that stay."""
+
+    def __init__(self, gone: Marks, stay: Marks) -> None:
+        """Prepare the search of any number of files."""
+        self._names: dict[bytes, list[Name]] = {}
+        self._exact: dict[str, list[Name]] = {}
+        self.kinds: dict[Name, str] = {}
+        self.searched: set[Name] = set()  # those that are long enough
+        for stays, marks in ((False, gone), (True, stay)):
+            for name, form in marks.forms():
+                self._names.setdefault(form.lower(), []).append((stays, name))
+            self.searched.update((stays, name) for name in marks.values)
+            for of in (marks.values, marks.short):
+                for name, value in of.items():
+                    self.kinds[stays, name] = value.kind
+                    if value.exact is not None:
+                        self._exact.setdefault(value.exact, []).append((stays, name))
+        self.matcher = ByteSearch(self._names)
+        self._cuts = {cut.lower() for cut in gone.cuts}
+        self._in_metadata = ByteSearch(self._cuts)
+        self._wanted = _by_type(self._exact)
+        self.found: set[Name] = set()  # in the file that is looked at
+        self.reasons: list[str] = []
+        self.is_compared = True  # whether all values of all files were compared
+        self.n_cut = 0  # beginnings of values, in metadata
+
+    @property
+    def has_exact(self) -> bool:
+        """Whether any value is to be compared in tables."""
+        return bool(self._exact)
+
+    def begin(self) -> None:
+        """Begin with another file."""
+        self.found = set()
+        self.matcher.forget()
+        self._in_metadata.forget()
+
+    def end(self) -> None:
+        """Add what was found in the file by its bytes."""
+        for string in self.matcher.found():
+            self.found.update(self._names[string])
+        self.n_cut += self._in_metadata.n_found
+
+    def look_through(self, parts: Iterable[bytes]) -> None:
+        """Look at the parts of a stream, also across their borders."""
+        self.matcher.look_through(parts)
+
+    def look_at_metadata(self, data: bytes) -> None:
+        """Look at what may hold values cut short, besides whole ones."""
+        self._in_metadata.look_at(data)
+        self.matcher.look_at(data)
+
+    def look_at_tokens(self, data: bytes) -> None:
+        """Compare the words and numbers of a text."""
+        if self._exact:
+            tokens = {each.decode(errors="replace") for each in set(_TOKENS.split(data))}
+            for text in self._exact.keys() & tokens:
+                self.found.update(self._exact[text])
+            for text in self._exact.keys() - tokens:
+                if _TOKENS.search(text.encode()) and text.encode() in data:
+                    self.found.update(self._exact[text])
+
+    def compare(self, values: Collection[object]) -> None:
+        """Compare values of a table."""
+        for value in values:
+            self.found.update(self._wanted.get(value, ()))
+
+    def look_at_array(self, array: pa.Array) -> None:
+        """Look at a column: at its bytes, and at its values one by one."""
+        for leaf in leaves(array):
+            type_ = leaf.type
+            if is_bytes(type_):
+                self.matcher.look_at(_bytes_of(leaf))
+            elif pa.types.is_integer(type_) or pa.types.is_floating(type_):
+                self.matcher.look_at(_numbers_of(leaf).view(np.uint8))
+            elif not (pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+                leaf = leaf.cast(pa.string())
+                self.matcher.look_at(_bytes_of(leaf))
+            if self._exact:
+                self._compare_leaf(leaf)
+
+    def _compare_leaf(self, leaf: pa.Array) -> None:
+        if pa.types.is_integer(leaf.type) or pa.types.is_floating(leaf.type):
+            numbers = [each for each in self._wanted if isinstance(each, int | float)]
+            there = _numbers_of(leaf)
+            self.compare(np.intersect1d(there, _as(numbers, there.dtype)).tolist())
+        elif is_bytes(leaf.type):
+            texts = [each for each in self._wanted if isinstance(each, str)]
+            given = pa.array([each.encode() for each in texts], pa.large_binary())
+            there = pc.unique(leaf.cast(pa.large_binary()))
+            self.compare([texts[at] for at in _where(pc.is_in(given, there))])
+
+
+def is_bytes(type_: pa.DataType) -> bool:
+    """Tell whether a column holds texts or bytes."""
+    return bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_)
+        or pa.types.is_binary(type_) or pa.types.is_large_binary(type_)
+        or pa.types.is_fixed_size_binary(type_)
+    )  # fmt: skip
+
+
+def leaves(array: pa.Array) -> Iterator[pa.Array]:
+    """Return the columns that a nested one is made of; of a dictionary all entries."""
+    type_ = array.type
+    if isinstance(array, pa.ExtensionArray):
+        yield from leaves(array.storage)
+    elif isinstance(array, pa.DictionaryArray):
+        yield from leaves(array.dictionary)
+    elif isinstance(array, pa.StructArray):
+        for each in array.flatten():
+            yield from leaves(each)
+    elif isinstance(array, pa.MapArray):
+        yield from leaves(array.keys)
+        yield from leaves(array.items)
+    elif isinstance(array, pa.RunEndEncodedArray):
+        yield from leaves(array.values)
+    elif pa.types.is_nested(type_) and hasattr(array, "flatten"):
+        yield from leaves(array.flatten())
+    elif pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):
+        yield array.cast(pa.large_binary())
+    else:
+        yield array
+
+
+def is_text(data: bytes) -> bool:
+    """Tell whether bytes are of a text in UTF-8, which may begin and end within a character."""
+    if data.translate(None, _NOT_TEXT) != data:
+        return False
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return error.start < 4 or error.start > len(data) - 4
+    return True
+
+
+def unsnappied(data: bytes) -> bytes:
+    """Decode a Snappy block, which begins with its size."""
+    size = shift = 0
+    for byte in data[:5]:
+        size |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            break
+    found: bytes = pa.Codec("snappy").decompress(data, size, asbytes=True)
+    return found
+
+
+def n_of_kinds(names: Iterable[Name], kinds: dict[Name, str]) -> Counter[str]:
+    """Return how many values there are of each kind."""
+    return Counter({kind: 0 for kind in KINDS}) + Counter(kinds[name] for name in names)
+
+
+def _by_type(exact: dict[str, list[Name]]) -> dict[object, list[Name]]:
+    """Return values as numbers as well, where they are."""
+    found: dict[object, list[Name]] = {}
+    for text, names in exact.items():
+        found.setdefault(text, []).extend(names)
+        for number in (int, float):
+            try:
+                value = number(text)
+            except ValueError:
+                continue
+            found.setdefault(value, []).extend(names)
+            break
+    return found
+
+
+def _as(numbers: list[int | float], dtype: np.dtype) -> np.ndarray:
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return np.array(numbers, dtype=np.float64).astype(dtype)
+    limits = np.iinfo(dtype)
+    own = [int(each) for each in numbers if each == each // 1 and limits.min <= each <= limits.max]
+    return np.array(own, dtype=dtype)
+
+
+def _numbers_of(leaf: pa.Array) -> np.ndarray:
+    type_ = leaf.type
+    dtype = np.dtype(f"{'f' if pa.types.is_floating(type_) else 'i'}{type_.bit_width // 8}")
+    if pa.types.is_unsigned_integer(type_):
+        dtype = np.dtype(f"u{type_.bit_width // 8}")
+    data = leaf.buffers()[1]
+    if data is None:
+        return np.empty(0, dtype=dtype)
+    return np.frombuffer(data, dtype=dtype)[leaf.offset : leaf.offset + len(leaf)]
+
+
+def _bytes_of(leaf: pa.Array) -> np.ndarray:
+    """Return the bytes of a column, those of its slice alone."""
+    buffers = leaf.buffers()
+    if pa.types.is_fixed_size_binary(leaf.type):
+        width = leaf.type.byte_width
+        if buffers[1] is None:
+            return np.empty(0, dtype=np.uint8)
+        data = np.frombuffer(buffers[1], dtype=np.uint8)
+        return data[leaf.offset * width : (leaf.offset + len(leaf)) * width]
+    if len(leaf) == 0 or buffers[2] is None:
+        return np.empty(0, dtype=np.uint8)
+    is_large = pa.types.is_large_string(leaf.type) or pa.types.is_large_binary(leaf.type)
+    offsets = np.frombuffer(buffers[1], dtype="<i8" if is_large else "<i4")
+    first, last = offsets[leaf.offset], offsets[leaf.offset + len(leaf)]
+    return np.frombuffer(buffers[2], dtype=np.uint8)[first:last]
+
+
+def _where(mask: pa.Array) -> list[int]:
+    return np.flatnonzero(np.asarray(mask.to_numpy(zero_copy_only=False), dtype=bool)).tolist()
