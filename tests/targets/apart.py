@@ -24,9 +24,11 @@ from erasable.workspace.targets import kinds
 from erasable.workspace.targets.protocol import Settings, Subject
 target = kinds.opened({place!r}, Settings((Subject(*{subject!r}),)))
 module, at, n = sys.modules[type(target).__module__].__file__, {at!r}, 0
+begun = not {begin!r}
 def line(frame, event, _):
-    global n
-    if event == "line":
+    global n, begun
+    begun = begun or frame.f_code.co_name == {begin!r}
+    if begun and event == "line":
         n += 1
         if n == at:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -40,12 +42,16 @@ print(n, verdict.word, verdict.reason)
 
 
 def erased_apart(
-    place: str, subject: tuple[str, str], identities: Iterable[Any], at: int = 0
+    place: str, subject: tuple[str, str], identities: Iterable[Any], at: int = 0, begin: str = ""
 ) -> int | None:
-    """Erase people in another process; return how many lines it passed, None if it was killed."""
+    """Erase people in another process; return how many lines it passed, None if it was killed.
+
+    Lines are counted from the first call of a method `begin`, or from the start.
+    """
     code = _ERASURE.format(
-        here=str(_HERE), place=place, subject=subject, at=at, identities=list(identities)
-    )
+        here=str(_HERE), place=place, subject=subject, at=at, identities=list(identities),
+        begin=begin,
+    )  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if done.returncode == -signal.SIGKILL:
         return None
