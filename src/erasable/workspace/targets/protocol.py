@@ -138,6 +138,8 @@ class RecordTarget(Target):
     """
 
     name: str
+    read_back: frozenset[str] = frozenset()
+    """Fields that files hold nowhere but where `batches` reads them: they need no search."""
 
     @abstractmethod
     def batches(self) -> Iterator[Records]:
@@ -165,15 +167,17 @@ class RecordTarget(Target):
                 keys.add(batch.keys[at])
                 for name in names:
                     plan.n_records[name] = plan.n_records.get(name, 0) + 1
-                for values in batch.fields.values():
-                    plan.marks.add(values[at])
+                for field_, values in batch.fields.items():
+                    if field_ not in self.read_back:
+                        plan.marks.add(values[at])
         if keys:
             for batch in self.batches():
                 stay = [at for at, key in enumerate(batch.keys) if key not in keys]
-                for values in batch.fields.values():
+                for field_, values in batch.fields.items():
                     own = [values[at] for at in stay]
                     plan.marks.drop(own)
-                    plan.living.add_some(own, N_LIVING)
+                    if field_ not in self.read_back:
+                        plan.living.add_some(own, N_LIVING)
             plan.keys[self.name] = sorted(keys, key=repr)
             plan.changed[self.name] = len(keys)
         return plan
