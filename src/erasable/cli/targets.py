@@ -33,7 +33,10 @@ def scan(
         "under all types of the workspace.",
     ),
     query: str | None = option("SQL", "What to select, if the place is a database."),
-    check: bool = switch("--check", "End with 1 if there are records of people who were erased."),
+    check: bool = switch(
+        "--check",
+        "End with 1 if there are records of people who were erased, or not all can be read.",
+    ),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
@@ -56,7 +59,7 @@ def scan(
         )  # fmt: skip
         show.line()
         show.line(_told(len(found), n_erased))
-    if check and n_erased:
+    if check and (n_erased or scanned.warnings):
         raise typer.Exit(1)
 
 
@@ -76,7 +79,9 @@ def _told(n_columns: int, n_erased: int) -> str:
     group, "erase", example="erasable target erase sqlite:///shop.db --subject customers.mail:email"
 )
 def erase(
-    place: str = argument("PLACE", "The URL of a database, such as sqlite:///shop.db."),
+    place: str = argument(
+        "PLACE", "The URL of a database, such as sqlite:///shop.db, or another place."
+    ),
     subject: list[str] = option(
         "TABLE.COL:TYPE,...",
         f"Columns that say whose rows there are, with the type of their values: {IDENTITY_TYPES}. "
@@ -97,7 +102,7 @@ def erase(
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Take everybody on the suppression list out of a database outside of the workspace."""
+    """Take everybody on the suppression list out of a place outside of the workspace."""
     found = opened(folder).erase_target(
         place, _names(subject), action=action,
         cascade=_names(cascade), keep=_names(keep), dry_run=not yes,

@@ -1163,16 +1163,17 @@ class Workspace:
         keep: Collection[str] = (),
         dry_run: bool = False,
     ) -> Erased:
-        """Erase the people on the suppression list from a database outside of the workspace.
+        """Erase the people on the suppression list from a place outside of the workspace.
 
-        Everything happens in one transaction, or nothing. Rows that refer to deleted rows are
-        deleted or lose the reference, as the foreign keys of the schema say. Then the database is
-        asked to free what it can, and looked at again. The log has an entry of it.
+        In a database everything happens in one transaction, or nothing. Rows that refer to deleted
+        rows are deleted or lose the reference, as the foreign keys of the schema say. Then the
+        place is asked to free what it can, and looked at again. The log has an entry before
+        anything is changed, and one afterwards.
 
         Parameters
         ----------
         place : str
-            The URL of a database, as SQLAlchemy has it.
+            The URL of a database, as SQLAlchemy has it, or another place.
         subjects : sequence of str
             Columns that say whose rows there are, as "customers.mail:email"; without a type, of
             type id.

@@ -49,6 +49,7 @@ class DatabaseTarget(Target):
             self._opened = opened.pop_all()
         self._storage = storages.of(self._engine)
         self._touched: dict[str, sa.Table] = {}  # whose rows were changed
+        self._is_dangling = False  # see `Layout`
 
     def close(self) -> None:
         """Close the connections."""
@@ -58,6 +59,7 @@ class DatabaseTarget(Target):
         """Find the rows of people, change them, and take it back: it fails where `erase` would."""
         for _ in range(_ATTEMPTS):
             layout, wanted, names = self._run(partial(self._candidates, people), "read")
+            self._is_dangling = layout.is_dangling
             plan = Plan()
             if not any(wanted.values()):
                 return plan
@@ -88,7 +90,9 @@ class DatabaseTarget(Target):
         for attempt in range(_ATTEMPTS):
             try:
                 with self._engine.connect() as connection:
-                    connection = connection.execution_options(only_reads=what == "read")
+                    connection = connection.execution_options(
+                        only_reads=what == "read", keeps_foreign_keys=not self._is_dangling
+                    )
                     with connection.begin() as transaction:
                         found = work(connection)
                         if what != "change":
@@ -117,6 +121,7 @@ class DatabaseTarget(Target):
             with closing(connection.execute(every)) as result:
                 while rows := result.fetchmany(_AT_ONCE):
                     found = people.among({row[-1] for row in rows}, owner.subject)
+                    _refuse_unreadable(rows, owner)
                     of.update((tuple(row[:-1]), row[-1]) for row in rows if row[-1] in found)
                     names.update(((owner.subject, value), name) for value, name in found.items())
         return layout, wanted, names
@@ -183,7 +188,7 @@ class DatabaseTarget(Target):
 
     def _change(self, connection: sa.Connection, layout: Layout, rows: RowPlan) -> None:
         if self._settings.action == "delete":
-            relations.carry_out(connection, rows)
+            relations.carry_out(connection, layout.links, rows)
             return
         for table, keys in rows.leaving.items():
             _overwrite(connection, table, keys, layout.overwritten[table])
@@ -214,6 +219,14 @@ def _failed(place: str, error: SQLAlchemyError) -> SourceError:
         f"the rows at {place!r} could not be changed ({type(error).__name__}); expected a "
         "database that answers and that you may change; nothing was changed"
     )
+
+
+def _refuse_unreadable(rows: Iterable[Any], owner: Owner) -> None:
+    if any(isinstance(row[-1], databases.NotUnicode) for row in rows):
+        raise SourceError(
+            f"the column {owner.subject.field[:80]!r} has a text that is not UTF-8; expected "
+            "identities that can be read; correct it, as whose it is cannot be told"
+        )
 
 
 def _still(connection: sa.Connection, owner: Owner, wanted: Values) -> Values:

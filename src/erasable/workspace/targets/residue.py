@@ -66,9 +66,10 @@ def marks_among(parts: Iterable[bytes], marks: Collection[bytes]) -> set[bytes]:
     _refuse_short(marks)
     if not marks:
         return set()
-    by_start: dict[int, list[bytes]] = {}
+    by_start: dict[int, dict[int, set[bytes]]] = {}  # then by length: many may begin alike
     for mark in {mark.lower() for mark in marks}:
-        by_start.setdefault(int.from_bytes(mark[:SHORTEST], "little"), []).append(mark)
+        of = by_start.setdefault(int.from_bytes(mark[:SHORTEST], "little"), {})
+        of.setdefault(len(mark), set()).add(mark)
     starts = np.array(sorted(by_start), dtype=np.uint64)
     overlap = max(map(len, marks)) - 1
     found: set[bytes] = set()
@@ -77,7 +78,9 @@ def marks_among(parts: Iterable[bytes], marks: Collection[bytes]) -> set[bytes]:
         block = kept + part.lower()
         for at in _places_of(block, starts):
             start = int.from_bytes(block[at : at + SHORTEST], "little")
-            found.update(mark for mark in by_start[start] if block.startswith(mark, at))
+            for length, of_length in by_start[start].items():
+                if (piece := block[at : at + length]) in of_length:
+                    found.add(piece)
         kept = block[-overlap:]
     return {mark for mark in marks if mark.lower() in found}
 
