@@ -7,7 +7,7 @@ better word is said of what is left on the disk than what was looked at.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from erasable.core.errors import SourceError
 from erasable.workspace.data import databases
-from erasable.workspace.targets import leaving, relations, storages
+from erasable.workspace.targets import leaving, mysql, relations, storages
 from erasable.workspace.targets.layout import Layout, Owner, check_settings, layout_of
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import People, Plan, Settings, Subject, Target
@@ -27,7 +27,6 @@ from erasable.workspace.targets.residue import Found
 _AT_ONCE = 10_000  # rows whose identities are compared at a time
 _ATTEMPTS = 5  # where a database gives up one of two transactions, or rows have just left
 _GAVE_WAY = ("40001", "40P01", 1213)  # of PostgreSQL and MySQL: two transactions were in the way
-_TAKE_BACK = ("sqlite", "postgresql")  # databases without tables outside of transactions
 
 T = TypeVar("T")
 Values = dict[Key, Any]
@@ -73,9 +72,13 @@ class DatabaseTarget(Target):
         )
 
     def erase(self, plan: Plan) -> None:
-        """Change the rows that are still those people's, and rows that refer to them."""
-        if plan:
-            self._run(partial(self._erased, plan.keys), "change")
+        """Change the rows that are still those people's, and rows that refer to them.
+
+        In DuckDB that is a transaction for each table, those first that refer to others: it keeps
+        to references that the same transaction has removed.
+        """
+        while plan and self._run(partial(self._erased, plan.keys), "change"):
+            pass
 
     def compact(self) -> list[str]:
         """Have the database write its tables anew."""
@@ -155,10 +158,11 @@ class DatabaseTarget(Target):
         changed = {*rows.leaving, *(link.child for link, _ in rows.detached)}
         plan.triggers = relations.triggers_of(connection, changed)
         values = leaving.values_of(connection, layout, rows)
-        if connection.dialect.name in _TAKE_BACK:
+        tries = _takes_back(connection, changed)
+        if tries:
             self._change(connection, layout, rows)
-            values.drop_shared(connection)
-            plan.living = leaving.living(connection, rows.leaving, values)
+        values.drop_shared(connection, has_left=tries)
+        plan.living = leaving.living(connection, rows, values)
         plan.marks = values.marks(layout.owners, wanted)
         if connection.dialect.name == "postgresql":  # checks that wait for the end are made now
             connection.exec_driver_sql("set constraints all immediate")
@@ -166,16 +170,19 @@ class DatabaseTarget(Target):
 
     def _erased(
         self, wanted: Mapping[str, Sequence[tuple[Key, Any]]], connection: sa.Connection
-    ) -> None:
+    ) -> bool:
+        """Change the rows, or those of one table; tell whether there are more."""
         layout = layout_of(connection, self.shown, self._settings)
         chosen: dict[sa.Table, set[Key]] = {}
         for owner in layout.owners:
             still = _still(connection, owner, dict(wanted.get(owner.subject.field, ())))
             chosen.setdefault(owner.table, set()).update(still)
-        rows = self._rows(connection, layout, chosen)
+        every = self._rows(connection, layout, chosen)
+        rows = relations.first_of(every) if connection.dialect.name == "duckdb" else every
         self._change(connection, layout, rows)
         for table in (*rows.leaving, *(link.child for link, _ in rows.detached)):
             self._touched[table.key] = table
+        return rows != every
 
     def _rows(
         self, connection: sa.Connection, layout: Layout, chosen: dict[sa.Table, set[Key]]
@@ -201,6 +208,14 @@ class DatabaseTarget(Target):
             )
             self._touched = {table.key: table for table in found.touched}
         return [self._touched[name] for name in sorted(self._touched)]
+
+
+def _takes_back(connection: sa.Connection, tables: Collection[sa.Table]) -> bool:
+    """Tell whether a change of tables can be tried, and taken back."""
+    name = connection.dialect.name
+    if name in ("mysql", "mariadb"):
+        return mysql.takes_back(connection, list(tables))
+    return name in ("sqlite", "postgresql")
 
 
 def _gave_way(error: DBAPIError) -> bool:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from erasable.core.errors import InvalidParameterError, SourceError
 from erasable.workspace.targets import relations, sqlite_schema
+from erasable.workspace.targets.duckdb_schema import NESTED
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.sqlite_schema import Link
 
@@ -105,12 +106,13 @@ def _owners(known: sa.MetaData, given: Iterable[Subject]) -> Iterator[Owner]:
             )
         table, name = fitting[-1]
         relations.key_of(table)
-        if isinstance(table.columns[name].type, sa.ARRAY | sa.JSON):
+        column = table.columns[name]
+        if isinstance(column.type, sa.ARRAY | sa.JSON) or column.info.get(NESTED):
             raise SourceError(
                 f"the column {subject.field[:80]!r} holds lists or JSON; expected one with an "
                 "identity in each row"
             )
-        yield Owner(subject, table, table.columns[name])
+        yield Owner(subject, table, column)
 
 
 # -- overwriting -----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ anything is changed. A row is left behind that refers to nothing, or there is an
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from sqlalchemy.exc import SAWarning
 
 from erasable.core.errors import SourceError
 from erasable.workspace.data import databases
-from erasable.workspace.targets import sqlite_schema
+from erasable.workspace.targets import duckdb_schema, sqlite_schema
 from erasable.workspace.targets.sqlite_schema import Link, folded
 
 Key = tuple[Any, ...]
@@ -43,6 +43,8 @@ def reflected(connection: sa.Connection, place: str) -> sa.MetaData:
     """
     if connection.dialect.name == "sqlite":
         found = sqlite_schema.tables_of(connection)
+    elif connection.dialect.name == "duckdb":
+        found = duckdb_schema.tables_of(connection)
     else:
         found = _reflected(connection)
     if not found.tables:
@@ -68,7 +70,7 @@ def _reflected(connection: sa.Connection) -> sa.MetaData:
             found.remove(table)  # a foreign key had it read
     for table in found.tables.values():
         for column in table.columns:
-            column.info[_UNKNOWN] = isinstance(column.type, sa.types.NullType)
+            column.info[UNKNOWN_TYPE] = isinstance(column.type, sa.types.NullType)
     return found
 
 
@@ -87,12 +89,17 @@ def _is_whole(
 def links_of(connection: sa.Connection, tables: Iterable[sa.Table]) -> list[Link]:
     """Return the foreign keys between tables, in an order that does not vary."""
     own = list(tables)
-    of = sqlite_schema.links_of if connection.dialect.name == "sqlite" else _links_of_schema
+    of = _LINKS.get(connection.dialect.name, _links_of_schema)
     found = of(connection, own)
     return sorted(
         found,
         key=lambda link: (link.child.key, [each.name for each in link.columns], link.parent.key),
     )
+
+
+_LINKS: dict[str, Callable[[sa.Connection, Collection[sa.Table]], Iterator[Link]]] = {
+    "sqlite": sqlite_schema.links_of, "duckdb": duckdb_schema.links_of,
+}  # fmt: skip
 
 
 def _links_of_schema(_: sa.Connection, tables: Collection[sa.Table]) -> Iterator[Link]:
@@ -165,18 +172,20 @@ def key_of(table: sa.Table) -> tuple[sa.Column[Any], ...]:
             "dates or the like; delete its rows by hand"
         )
     for column in found:
-        kind = type(column.type).__name__.lower()
-        if column.info.get(_UNKNOWN) or kind in _INEXACT:
+        is_known = not column.info.get(UNKNOWN_TYPE)
+        kind = type(column.type).__name__.lower() if is_known else "unknown"
+        if kind in _INEXACT:
             raise SourceError(
                 f"the primary key of table {table.name!r} has a type by whose values rows cannot "
-                f"be found again ({'unknown' if column.info.get(_UNKNOWN) else kind}); expected "
+                f"be found again ({kind}); expected "
                 "whole numbers, texts, dates or the like; delete its rows by hand"
             )
     return found
 
 
-_UNKNOWN = "unknown type"
-_INEXACT = ("real", "money", "tsvector")  # types of keys
+UNKNOWN_TYPE = "unknown type"
+"""Note of a column whose values are texts of a type that SQLAlchemy does not know."""
+_INEXACT = ("unknown", "real", "money", "tsvector")  # types of keys
 
 
 def plan_rows(
@@ -232,6 +241,13 @@ def plan_rows(
     return plan
 
 
+def first_of(plan: RowPlan) -> RowPlan:
+    """Return the part of a plan that comes first, of one table or reference."""
+    if plan.detached:
+        return RowPlan({}, plan.detached[:1])
+    return RowPlan(dict(list(plan.leaving.items())[:1]))
+
+
 def carry_out(connection: sa.Connection, links: Sequence[Link], plan: RowPlan) -> None:
     """Change and delete the rows of a plan; SourceError where there are fewer than it says."""
     with sqlite_schema.indexed(connection, links, _large(plan)):
@@ -263,9 +279,8 @@ def locked(
     """Read rows by their keys, and have other transactions wait that would change them."""
     own = key_of(table)
     for some in _parts(ordered(keys)):
-        yield from connection.execute(
-            sa.select(*own, *columns).where(_among(own, some)).order_by(*own).with_for_update()
-        )
+        chosen = sa.select(*own, *columns).where(_among(own, some)).order_by(*own)
+        yield from connection.execute(_locking(connection, chosen))
 
 
 def read(
@@ -286,7 +301,7 @@ def _change(connection: sa.Connection, table: sa.Table, keys: Sequence[Key], cha
     own = key_of(table)
     for some in _parts(keys):
         n = connection.execute(change.where(_among(own, some))).rowcount
-        if n != len(some):
+        if n not in (len(some), -1):  # DuckDB does not tell
             raise SourceError(
                 f"{n} of {len(some)} rows of table {table.name!r} could be changed; expected all; "
                 "nothing was changed: see whether a trigger or a policy of the database forbids it"
@@ -310,9 +325,16 @@ def _referring(connection: sa.Connection, link: Link, keys: set[Key]) -> set[Key
             continue
         own = key_of(link.child)
         chosen = sa.select(*own).select_from(link.child, parent).where(among).order_by(*own)
-        locked = chosen.with_for_update(of=link.child)
-        found |= {tuple(row) for row in connection.execute(locked)}
+        locking = _locking(connection, chosen, link.child)
+        found |= {tuple(row) for row in connection.execute(locking)}
     return found
+
+
+def _locking(
+    connection: sa.Connection, chosen: sa.Select[Any], of: sa.Table | None = None
+) -> sa.Select[Any]:
+    """Have a query lock its rows; DuckDB has one writer at a time, and no locks."""
+    return chosen if connection.dialect.name == "duckdb" else chosen.with_for_update(of=of)
 
 
 def _among(columns: Sequence[sa.ColumnElement[Any]], keys: Sequence[Key]) -> sa.ColumnElement[bool]:

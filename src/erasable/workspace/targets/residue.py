@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from erasable.workspace.targets.marks import SHORTEST, Marks
+from erasable.workspace.targets.marks import SHORTEST, Marks, is_vector
 
 _AT_ONCE = 1 << 22  # bytes that are looked through at a time
 
@@ -83,6 +84,15 @@ def marks_among(parts: Iterable[bytes], marks: Collection[bytes]) -> set[bytes]:
                     found.add(piece)
         kept = block[-overlap:]
     return {mark for mark in marks if mark.lower() in found}
+
+
+def bytes_of(value: Any) -> list[bytes]:
+    """Return a value that was read as bytes in which `marks_among` finds its marks."""
+    if isinstance(value, bytes | bytearray):
+        return [bytes(value)]
+    if is_vector(value):
+        return [np.asarray(value, dtype=form).tobytes() for form in ("<f4", "<f2")]
+    return [str(value).encode(errors="replace")]
 
 
 def _refuse_short(marks: Collection[bytes]) -> None:
