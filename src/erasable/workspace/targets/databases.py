@@ -27,6 +27,7 @@ from erasable.workspace.targets.residue import Found
 _AT_ONCE = 10_000  # rows whose identities are compared at a time
 _ATTEMPTS = 5  # where a database gives up one of two transactions, or rows have just left
 _GAVE_WAY = ("40001", "40P01", 1213)  # of PostgreSQL and MySQL: two transactions were in the way
+_MYSQL = ("mysql", "mariadb")
 
 T = TypeVar("T")
 Values = dict[Key, Any]
@@ -96,6 +97,8 @@ class DatabaseTarget(Target):
                     connection = connection.execution_options(
                         only_reads=what == "read", keeps_foreign_keys=not self._is_dangling
                     )
+                    if connection.dialect.name in _MYSQL:  # whose default locks gaps between rows
+                        connection.execution_options(isolation_level="READ COMMITTED")
                     with connection.begin() as transaction:
                         found = work(connection)
                         if what != "change":
@@ -213,7 +216,7 @@ class DatabaseTarget(Target):
 def _takes_back(connection: sa.Connection, tables: Collection[sa.Table]) -> bool:
     """Tell whether a change of tables can be tried, and taken back."""
     name = connection.dialect.name
-    if name in ("mysql", "mariadb"):
+    if name in _MYSQL:
         return mysql.takes_back(connection, list(tables))
     return name in ("sqlite", "postgresql")
 
