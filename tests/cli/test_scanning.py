@@ -141,6 +141,26 @@ def test_a_table_that_cannot_be_read_is_told(known: Workspace, tmp_path: Path) -
         known.scan_target(f"{place}#odd")
 
 
+def test_a_check_fails_where_a_table_cannot_be_read(known: Workspace, tmp_path: Path) -> None:
+    folder = ["--workspace", str(known.context.root)]
+    place = shop(tmp_path / "shop.db", range(20, 25))
+    assert erasable("target", "scan", place, "--check", *folder).exit_code == 0
+    with sqlite3.connect(tmp_path / "shop.db") as base:
+        base.execute("create table odd (cell)")
+        base.executemany("insert into odd values (?)", [(1,), ("Marker 1",), (b"x",)])
+    base.close()
+    checked = erasable("target", "scan", place, "--check", *folder)
+    assert checked.exit_code == 1
+    assert "not scanned" in checked.stderr
+    assert erasable("target", "scan", place, *folder).exit_code == 0
+
+
+def test_an_empty_table_has_nobody(known: Workspace, tmp_path: Path) -> None:
+    place = shop(tmp_path / "shop.db", range(3))
+    assert told(known, f"{place}#plans") == set()
+    assert told(known, f"{place}#plans", subjects=["mail:email"]) == set()
+
+
 @pytest.mark.parametrize(
     ("place", "columns", "error", "message"),
     [

@@ -10,6 +10,7 @@ import erasable.cli.show as show
 from erasable.cli.frame import CommandGroup, command, opened
 from erasable.cli.options import FOLDER, IDENTITY_TYPES, JSON, argument, option, switch
 from erasable.cli.options import columns as listed
+from erasable.workspace.targets.catalogue import without_credentials
 
 app = typer.Typer()
 
@@ -51,7 +52,10 @@ def scan(
         "under all types of the workspace.",
     ),
     query: str | None = option("SQL", "What to select, if the place is a database."),
-    check: bool = switch("--check", "End with 1 if there are records of people who were erased."),
+    check: bool = switch(
+        "--check",
+        "End with 1 if there are records of people who were erased, or not all can be read.",
+    ),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
@@ -74,7 +78,7 @@ def scan(
         )  # fmt: skip
         show.line()
         show.line(_told(len(found), n_erased))
-    if check and n_erased:
+    if check and (n_erased or scanned.warnings):
         raise typer.Exit(1)
 
 
@@ -113,7 +117,7 @@ def add(
     if show.printed(as_json, asdict(added)):
         return
     show.line(f"added {added.name}: every request erases people from {added.place}, too")
-    if added.place != place:
+    if without_credentials(place) != place:
         show.line(
             "its password is not kept: where requests are carried out, set "
             f"{added.variable} to the whole URL"

@@ -144,6 +144,46 @@ def test_names_may_have_any_characters(known: Workspace, path: Path) -> None:
     assert (sum(done.changed.values()), done.verdict) == (1, PURGED)
 
 
+def test_a_reference_to_a_table_that_is_not_there(known: Workspace, path: Path) -> None:
+    run(path, PEOPLE + "create table orders (id integer primary key, who integer references people "
+        "on delete cascade, a references nowhere, b references none (x));"
+        "create table others (id integer primary key, a references nowhere);"
+        "insert into orders values (1, 1, null, null), (2, 2, null, null)")  # fmt: skip
+    done = erased(known, f"sqlite:///{path}", "people.mail:email")
+    assert done.changed == {"orders": 1, "people": 1}
+    assert rows(path, "orders") == [(2, 2, None, None)]
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("pragma foreign_keys = on")
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            base.execute("delete from orders")  # which SQLite alone does not take
+
+
+def test_texts_that_are_not_unicode(known: Workspace, path: Path) -> None:
+    run(path, PEOPLE + "alter table people add note text; "
+        "update people set note = cast(x'e4e4e4e4e4e4' as text)")  # fmt: skip
+    assert erased(known, f"sqlite:///{path}", "people.mail:email").changed == {"people": 1}
+    with pytest.raises(SourceError, match=r"'people\.note' has a text that is not UTF-8"):
+        known.erase_target(f"sqlite:///{path}", ["people.note"])
+
+
+def test_an_index_is_made_for_a_reference_and_goes(known: Workspace, path: Path) -> None:
+    n = 40
+    run(path, PEOPLE.replace("integer primary key", "integer primary key") + "delete from people;"
+        "create table orders (id integer primary key, who integer references people on delete "
+        "cascade)")  # fmt: skip
+    with closing(sqlite3.connect(path)) as base:
+        people = [(i, GONE if i < n else STAYS, str(i)) for i in range(2 * n)]
+        base.executemany("insert into people values (?, ?, ?)", people)
+        base.executemany("insert into orders values (?, ?)", [(i, i) for i in range(2 * n)])
+        base.commit()
+        before = base.execute("select sql from sqlite_master").fetchall()
+    done = erased(known, f"sqlite:///{path}", "people.mail:email")
+    assert done.changed == {"orders": n, "people": n}
+    with closing(sqlite3.connect(path)) as base:
+        assert base.execute("select sql from sqlite_master").fetchall() == before
+        assert base.execute("pragma integrity_check").fetchone() == ("ok",)
+
+
 # -- what is refused, by the dry run as well -------------------------------------------------------
 
 
@@ -350,6 +390,18 @@ def test_it_is_not_said_that_nothing_was_changed_where_nobody_knows(
         "for each row execute function off()")  # fmt: skip
     with pytest.raises(SourceError, match="or everything: a dry run tells which"):
         known.erase_target(place, ["people.mail:email"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("real", "0.1"), ("money", "'1.50'"), ("xid8", "'7'"), ("pg_lsn", "'0/1'")]
+)
+def test_keys_by_which_no_row_is_found_are_refused(
+    known: Workspace, place: str, kind: str, value: str
+) -> None:
+    sql(place, f"create table odd (k {kind} primary key, mail text);"
+        f"insert into odd values ({value}, '{GONE}')")  # fmt: skip
+    with pytest.raises(SourceError, match="has a type by whose values"):
+        known.erase_target(place, ["odd.mail:email"])
 
 
 def test_lists_are_refused(known: Workspace, place: str) -> None:

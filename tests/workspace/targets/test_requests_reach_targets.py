@@ -340,7 +340,7 @@ def test_bad_targets_are_refused(workspace: Workspace, notes: Path, tmp_path: Pa
 def test_credentials_are_of_the_environment(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bare = adding.without_credentials
+    bare = catalogue.without_credentials
     assert bare("redis://ann:secret@host:1/0#user:*") == "redis://host:1/0#user:*"
     assert bare("redis://:secret@host:1/0") == "redis://host:1/0"
     assert (

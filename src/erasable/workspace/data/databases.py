@@ -175,16 +175,30 @@ def writable(given: str) -> Iterator[tuple[sa.Engine, str]]:
 
 def _begin(connection: sa.Connection) -> None:
     """Begin a transaction of SQLite; one that may write has the lock at once."""
-    only_reads = connection.get_execution_options().get("only_reads", False)
-    connection.exec_driver_sql("begin" if only_reads else "begin immediate")
+    options = connection.get_execution_options()
+    if not options.get("keeps_foreign_keys", True):
+        connection.exec_driver_sql("pragma foreign_keys = off")
+    connection.exec_driver_sql("begin" if options.get("only_reads") else "begin immediate")
 
 
 def _open_writable(path: Path) -> sqlite3.Connection:
     """Open a file of SQLite that clears what it deletes, and keeps foreign keys."""
     connection = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
+    connection.text_factory = _text
     connection.execute("pragma foreign_keys = on")
     connection.execute("pragma secure_delete = on")
     return connection
+
+
+class NotUnicode(bytes):
+    """A text that is not valid UTF-8, as it is stored."""
+
+
+def _text(data: bytes) -> str | bytes:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return NotUnicode(data)
 
 
 def _split(text: str) -> tuple[str, str | None]:

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from numbers import Integral, Real
 from typing import Any
 from urllib.parse import unquote
@@ -61,6 +61,11 @@ def declared(text: str) -> tuple[str, str | None]:
 
 def kind_of(type: str) -> str:
     """Return a type without its namespace."""
+    return _kind_of(type) if isinstance(type, str) else check_type(type)
+
+
+@lru_cache(maxsize=256)  # it is asked for each value
+def _kind_of(type: str) -> str:
     return check_type(type).rpartition("/")[2]
 
 
@@ -117,7 +122,7 @@ def former(type: str, value: Any) -> str | None:
     (True, None, 'al <al@x.org>')
     """
     spell = TYPES[kind_of(type)].before
-    if not isinstance(value, str) or spell is None:
+    if not isinstance(value, str) or spell is None or _is_plain(type, value):
         return None
     try:
         before = _spelled(type, value, spell)
@@ -127,6 +132,13 @@ def former(type: str, value: Any) -> str | None:
         return None if before == canonical(type, value) else before
     except InvalidIdsError:
         return before
+
+
+def _is_plain(type: str, value: str) -> bool:
+    """Tell whether a text is spelled as ever, at a glance."""
+    if kind_of(type) == "email":
+        return _simple_address(value) is not None
+    return value.isascii() and value.isprintable()
 
 
 def _spelled(type: str, value: Any, spell: Callable[[str], str | None]) -> str:
@@ -207,6 +219,20 @@ _UNSEEN = (
 
 
 def _spell_address(text: str) -> str | None:
+    simple = _simple_address(text)
+    return _spell_any_address(text) if simple is None else simple
+
+
+def _simple_address(text: str) -> str | None:
+    """Return the spelling of most addresses, at a tenth of the cost; None of others."""
+    plain = text.strip().lower() if text.isascii() else ""
+    return plain if _SIMPLE.fullmatch(plain) and "xn--" not in plain else None
+
+
+_SIMPLE = re.compile(r"[a-z0-9._%+-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)*")
+
+
+def _spell_any_address(text: str) -> str | None:
     before = None
     while text != before:
         before = text

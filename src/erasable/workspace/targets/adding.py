@@ -29,18 +29,15 @@ from erasable.workspace.targets.catalogue import (
     find,
     in_use,
     variable,
+    without_credentials,
 )
 from erasable.workspace.targets.protocol import Settings, Subject, Target
 
-_USER = re.compile(r"(?<=://)[^/@#?]*:[^/#?]*@")
 _LOCAL = re.compile(
     r"(?P<head>(?:iceberg:)?(?:sqlite|duckdb)(?:\+\w+)?:///"
     r"|(?:chroma|delta|faiss|lancedb|milvus|qdrant):)(?!//|:memory:|\w+://)"
     r"(?P<path>[^#?]+)(?P<rest>.*)"
 )  # places with a path
-_SECRET = re.compile(
-    r"[?&][^=&#]*(?:pass|token|secret|key|credential)[^=&#]*=[^&#]*", re.IGNORECASE
-)
 
 
 class Nobody:
@@ -121,16 +118,6 @@ def absolute(place: str) -> str:
     if (found := _LOCAL.fullmatch(place)) is None:
         return place
     return f"{found['head']}{Path(found['path']).absolute()}{found['rest']}"
-
-
-def without_credentials(place: str) -> str:
-    """Return a place without passwords, and parameters that look like one.
-
-    >>> without_credentials("postgresql://ann:secret@db/shop?sslkey=x&timeout=3")
-    'postgresql://db/shop?timeout=3'
-    """
-    bare = _SECRET.sub(lambda match: match[0][0], _USER.sub("", place))
-    return re.sub(r"\?&+", "?", re.sub(r"&&+", "&", bare)).rstrip("?&")
 
 
 def _refuse_double(connection: Connection, name: str, place: str, settings: Settings) -> None:

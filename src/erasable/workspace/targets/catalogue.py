@@ -20,6 +20,9 @@ ACTIONS = ("delete", "null", "mask")
 IN_USE, REMOVED = "in use", "removed"
 VARIABLE = "ERASABLE_TARGET_"
 
+_USER = re.compile(r"(?<=://)[^/@#?]*:[^/#?]*@")
+_SECRET = re.compile(r"(?i)[?&][^=&#]*(?:pass|token|secret|key|credential)[^=&#]*=[^&#]*")
+
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
@@ -92,6 +95,16 @@ def variable(name: str) -> str:
     'ERASABLE_TARGET_SHOP_2'
     """
     return VARIABLE + re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+def without_credentials(place: str) -> str:
+    """Return a place without passwords, and parameters that look like one.
+
+    >>> without_credentials("postgresql://ann:secret@db/shop?sslkey=x&timeout=3")
+    'postgresql://db/shop?timeout=3'
+    """
+    bare = _SECRET.sub(lambda match: match[0][0], _USER.sub("", place))
+    return re.sub(r"\?&+", "?", re.sub(r"&&+", "&", bare)).rstrip("?&")
 
 
 def spelled(settings: Settings) -> list[str]:

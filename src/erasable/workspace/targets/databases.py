@@ -7,7 +7,7 @@ better word is said of what is left on the disk than what was looked at.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from erasable.core.errors import SourceError
 from erasable.workspace.data import databases
-from erasable.workspace.targets import leaving, relations, storages
+from erasable.workspace.targets import leaving, mysql, relations, storages
 from erasable.workspace.targets.layout import Layout, Owner, check_settings, layout_of
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import People, Plan, Settings, Subject, Target
@@ -27,7 +27,7 @@ from erasable.workspace.targets.residue import Found
 _AT_ONCE = 10_000  # rows whose identities are compared at a time
 _ATTEMPTS = 5  # where a database gives up one of two transactions, or rows have just left
 _GAVE_WAY = ("40001", "40P01", 1213)  # of PostgreSQL and MySQL: two transactions were in the way
-_TAKE_BACK = ("sqlite", "postgresql")  # databases without tables outside of transactions
+_MYSQL = ("mysql", "mariadb")
 
 T = TypeVar("T")
 Values = dict[Key, Any]
@@ -49,6 +49,7 @@ class DatabaseTarget(Target):
             self._opened = opened.pop_all()
         self._storage = storages.of(self._engine)
         self._touched: dict[str, sa.Table] = {}  # whose rows were changed
+        self._is_dangling = False  # see `Layout`
 
     def close(self) -> None:
         """Close the connections."""
@@ -58,6 +59,7 @@ class DatabaseTarget(Target):
         """Find the rows of people, change them, and take it back: it fails where `erase` would."""
         for _ in range(_ATTEMPTS):
             layout, wanted, names = self._run(partial(self._candidates, people), "read")
+            self._is_dangling = layout.is_dangling
             plan = Plan()
             if not any(wanted.values()):
                 return plan
@@ -71,9 +73,13 @@ class DatabaseTarget(Target):
         )
 
     def erase(self, plan: Plan) -> None:
-        """Change the rows that are still those people's, and rows that refer to them."""
-        if plan:
-            self._run(partial(self._erased, plan.keys), "change")
+        """Change the rows that are still those people's, and rows that refer to them.
+
+        In DuckDB that is a transaction for each table, those first that refer to others: it keeps
+        to references that the same transaction has removed.
+        """
+        while plan and self._run(partial(self._erased, plan.keys), "change"):
+            pass
 
     def compact(self) -> list[str]:
         """Have the database write its tables anew."""
@@ -88,7 +94,11 @@ class DatabaseTarget(Target):
         for attempt in range(_ATTEMPTS):
             try:
                 with self._engine.connect() as connection:
-                    connection = connection.execution_options(only_reads=what == "read")
+                    connection = connection.execution_options(
+                        only_reads=what == "read", keeps_foreign_keys=not self._is_dangling
+                    )
+                    if connection.dialect.name in _MYSQL:  # whose default locks gaps between rows
+                        connection.execution_options(isolation_level="READ COMMITTED")
                     with connection.begin() as transaction:
                         found = work(connection)
                         if what != "change":
@@ -117,6 +127,7 @@ class DatabaseTarget(Target):
             with closing(connection.execute(every)) as result:
                 while rows := result.fetchmany(_AT_ONCE):
                     found = people.among({row[-1] for row in rows}, owner.subject)
+                    _refuse_unreadable(rows, owner)
                     of.update((tuple(row[:-1]), row[-1]) for row in rows if row[-1] in found)
                     names.update(((owner.subject, value), name) for value, name in found.items())
         return layout, wanted, names
@@ -150,10 +161,11 @@ class DatabaseTarget(Target):
         changed = {*rows.leaving, *(link.child for link, _ in rows.detached)}
         plan.triggers = relations.triggers_of(connection, changed)
         values = leaving.values_of(connection, layout, rows)
-        if connection.dialect.name in _TAKE_BACK:
+        tries = _takes_back(connection, changed)
+        if tries:
             self._change(connection, layout, rows)
-            values.drop_shared(connection)
-            plan.living = leaving.living(connection, rows.leaving, values)
+        values.drop_shared(connection, has_left=tries)
+        plan.living = leaving.living(connection, rows, values)
         plan.marks = values.marks(layout.owners, wanted)
         if connection.dialect.name == "postgresql":  # checks that wait for the end are made now
             connection.exec_driver_sql("set constraints all immediate")
@@ -161,16 +173,19 @@ class DatabaseTarget(Target):
 
     def _erased(
         self, wanted: Mapping[str, Sequence[tuple[Key, Any]]], connection: sa.Connection
-    ) -> None:
+    ) -> bool:
+        """Change the rows, or those of one table; tell whether there are more."""
         layout = layout_of(connection, self.shown, self._settings)
         chosen: dict[sa.Table, set[Key]] = {}
         for owner in layout.owners:
             still = _still(connection, owner, dict(wanted.get(owner.subject.field, ())))
             chosen.setdefault(owner.table, set()).update(still)
-        rows = self._rows(connection, layout, chosen)
+        every = self._rows(connection, layout, chosen)
+        rows = relations.first_of(every) if connection.dialect.name == "duckdb" else every
         self._change(connection, layout, rows)
         for table in (*rows.leaving, *(link.child for link, _ in rows.detached)):
             self._touched[table.key] = table
+        return rows != every
 
     def _rows(
         self, connection: sa.Connection, layout: Layout, chosen: dict[sa.Table, set[Key]]
@@ -183,7 +198,7 @@ class DatabaseTarget(Target):
 
     def _change(self, connection: sa.Connection, layout: Layout, rows: RowPlan) -> None:
         if self._settings.action == "delete":
-            relations.carry_out(connection, rows)
+            relations.carry_out(connection, layout.links, rows)
             return
         for table, keys in rows.leaving.items():
             _overwrite(connection, table, keys, layout.overwritten[table])
@@ -196,6 +211,14 @@ class DatabaseTarget(Target):
             )
             self._touched = {table.key: table for table in found.touched}
         return [self._touched[name] for name in sorted(self._touched)]
+
+
+def _takes_back(connection: sa.Connection, tables: Collection[sa.Table]) -> bool:
+    """Tell whether a change of tables can be tried, and taken back."""
+    name = connection.dialect.name
+    if name in _MYSQL:
+        return mysql.takes_back(connection, list(tables))
+    return name in ("sqlite", "postgresql")
 
 
 def _gave_way(error: DBAPIError) -> bool:
@@ -214,6 +237,14 @@ def _failed(place: str, error: SQLAlchemyError) -> SourceError:
         f"the rows at {place!r} could not be changed ({type(error).__name__}); expected a "
         "database that answers and that you may change; nothing was changed"
     )
+
+
+def _refuse_unreadable(rows: Iterable[Any], owner: Owner) -> None:
+    if any(isinstance(row[-1], databases.NotUnicode) for row in rows):
+        raise SourceError(
+            f"the column {owner.subject.field[:80]!r} has a text that is not UTF-8; expected "
+            "identities that can be read; correct it, as whose it is cannot be told"
+        )
 
 
 def _still(connection: sa.Connection, owner: Owner, wanted: Values) -> Values:

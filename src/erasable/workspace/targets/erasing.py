@@ -9,13 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from sqlalchemy import select
+
 from erasable.core.errors import SourceError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import ledger_checks, log
+from erasable.workspace.evidence.formats import unpack
+from erasable.workspace.ledger.schema import log_entry
 from erasable.workspace.targets import adding, catalogue, kinds, steps
 from erasable.workspace.targets.people import Suppressed
 from erasable.workspace.targets.protocol import Plan
 from erasable.workspace.targets.steps import NOT_PROVED, Verdict
+
+_STARTED, _ENDED = "target-started", "target-erased"
+_SUBJECT = "target"
 
 
 @dataclass(slots=True)
@@ -55,16 +62,19 @@ def erase(
         try:
             verdict = steps.erase(
                 target, people, plan,
-                lambda found: _write_down(context, "target-started", _told(target.shown, found)),
+                lambda found: _write_down(context, _STARTED, _told(target.shown, found)),
             )  # fmt: skip
         except SourceError as error:
             if not plan.n_rounds:
                 raise
             verdict = Verdict(NOT_PROVED, f"it could not be looked at again: {error}")
-    done = _told(target.shown, plan)
-    if plan.changed:
+        done = _told(target.shown, plan)
+        if not plan.changed and (before := _unfinished(context, target.shown)) is not None:
+            done = before
+            verdict = steps.erase(target, people, Plan(changed=dict(before.changed)))
+    if done.changed:
         done.verdict, done.reason = verdict.word, verdict.reason
-        _write_down(context, "target-erased", done)
+        _write_down(context, _ENDED, done)
     return done
 
 
@@ -74,13 +84,28 @@ def _told(place: str, plan: Plan) -> Erased:
     )
 
 
+def _unfinished(context: Context, place: str) -> Erased | None:
+    """Return what an attempt has begun that died before it ended, as the log has it."""
+    kept = select(log_entry.c.kind, log_entry.c.body).where(log_entry.c.subject == _SUBJECT)
+    with context.ledger.reading() as connection:
+        for kind, body in connection.execute(kept.order_by(log_entry.c.position.desc())):
+            entry = unpack(body, "an entry of the log")
+            if entry["place"] == place:
+                if kind == _ENDED:
+                    return None
+                return Erased(
+                    place, entry["people"], entry["changed"], entry["detached"], entry["triggers"]
+                )
+    return None
+
+
 def _write_down(context: Context, kind: str, found: Erased) -> None:
     """Append an entry to the log: what is changed, where, and what could be proved."""
     body = {
         "place": found.place, "people": found.n_people, "changed": found.changed,
         "detached": found.detached, "triggers": found.triggers,
     }  # fmt: skip
-    if kind == "target-erased":
+    if kind == _ENDED:
         body |= {"verdict": found.verdict, "reason": found.reason}
     with context.ledger.transaction() as connection:
-        log.append(context, connection, kind, "target", body, context.now())
+        log.append(context, connection, kind, _SUBJECT, body, context.now())

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
 from erasable.core.errors import InvalidParameterError, SourceError
-from erasable.workspace.targets import relations
+from erasable.workspace.targets import relations, sqlite_schema
+from erasable.workspace.targets.duckdb_schema import NESTED
 from erasable.workspace.targets.protocol import Settings, Subject
-from erasable.workspace.targets.relations import Link
+from erasable.workspace.targets.sqlite_schema import Link
 
 ACTIONS = ("delete", "null", "mask")
 
@@ -34,6 +35,7 @@ class Layout:
     touched: set[sa.Table]  # whose rows may leave or change
     # for null and mask: columns of a row that are overwritten, and whether by null
     overwritten: dict[sa.Table, dict[str, bool]]
+    is_dangling: bool = False  # a table of SQLite refers to one that is not there
 
 
 def check_settings(settings: Settings) -> None:
@@ -73,7 +75,9 @@ def layout_of(connection: sa.Connection, place: str, settings: Settings) -> Layo
         _check_kept(owners, settings.keep)
         overwritten = {each.table: _overwritten(each.table, links, settings) for each in owners}
         _refuse_kept(owners, overwritten, settings.action)
-    return Layout(owners, links, touched, overwritten)
+    is_sqlite = connection.dialect.name == "sqlite"
+    dangling = is_sqlite and sqlite_schema.has_dangling(connection, touched)
+    return Layout(owners, links, touched, overwritten, dangling)
 
 
 def _check_names(known: sa.MetaData, names: Collection[str], what: str) -> None:
@@ -102,12 +106,13 @@ def _owners(known: sa.MetaData, given: Iterable[Subject]) -> Iterator[Owner]:
             )
         table, name = fitting[-1]
         relations.key_of(table)
-        if isinstance(table.columns[name].type, sa.ARRAY | sa.JSON):
+        column = table.columns[name]
+        if isinstance(column.type, sa.ARRAY | sa.JSON) or column.info.get(NESTED):
             raise SourceError(
                 f"the column {subject.field[:80]!r} holds lists or JSON; expected one with an "
                 "identity in each row"
             )
-        yield Owner(subject, table, table.columns[name])
+        yield Owner(subject, table, column)
 
 
 # -- overwriting -----------------------------------------------------------------------------------
@@ -140,9 +145,10 @@ def _refuse_kept(
             )
 
 
-def _overwritten(table: sa.Table, links: Iterable[Link], settings: Settings) -> dict[str, bool]:
+def _overwritten(table: sa.Table, links: Sequence[Link], settings: Settings) -> dict[str, bool]:
     """Return which columns of a row are overwritten, and whether by null."""
     stay = {*relations.key_of(table), *(each.parent for each in table.foreign_keys)}
+    stay.update(column for link in links if link.child is table for column in link.columns)
     stay.update(column for link in links if link.parent is table for column in link.referred)
     keep = settings.keep
     found, stuck = {}, []

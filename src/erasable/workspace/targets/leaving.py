@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -29,7 +32,7 @@ _VECTOR = ("[", "]")  # around the numbers of a vector as text, such as pgvector
 class Values:
     """Texts, bytes and vectors of leaving rows, by columns."""
 
-    texts: dict[sa.Column[Any], set[Any]] = field(default_factory=dict)
+    texts: dict[sa.Column[Any], Counter[Any]] = field(default_factory=dict)
     vectors: list[tuple[Any, str]] = field(default_factory=list)  # each as it is spelled, too
 
     def add(self, column: sa.Column[Any], value: Any) -> None:
@@ -44,19 +47,21 @@ class Values:
             if vector is not None:
                 self.vectors.append((vector, str(value)))
             elif len(value.strip()) >= SHORTEST:
-                self.texts.setdefault(column, set()).add(value)
+                self.texts.setdefault(column, Counter())[value] += 1
 
-    def drop_shared(self, connection: sa.Connection) -> None:
+    def drop_shared(self, connection: sa.Connection, *, has_left: bool) -> None:
         """Leave out the values that rows have in the same column that stay."""
         for column, texts in self.texts.items():
-            if not isinstance(column.type, sa.String | sa.LargeBinary | sa.types.NullType):
+            known = isinstance(column.type, sa.String | sa.LargeBinary | sa.types.NullType)
+            if not known or column.info.get(relations.UNKNOWN_TYPE):
                 continue
             every = sorted(texts, key=repr)
             for at in range(0, len(every), _AT_ONCE):
-                among = column.in_(every[at : at + _AT_ONCE])
-                texts -= set(
-                    connection.execute(sa.select(column).where(among).distinct()).scalars()
-                )
+                some = sa.select(column, sa.func.count()).group_by(column)
+                there = some.where(column.in_(every[at : at + _AT_ONCE]))
+                for value, n in connection.execute(there):
+                    if n > (0 if has_left else texts[value]):
+                        del texts[value]
 
     def marks(self, owners: Iterable[Owner], found: Mapping[Subject, Mapping[Key, Any]]) -> Marks:
         """Return them as marks, with the identities by which rows were found."""
@@ -94,17 +99,22 @@ def values_of(connection: sa.Connection, layout: Layout, rows: RowPlan) -> Value
     return found
 
 
-def living(connection: sa.Connection, tables: Iterable[sa.Table], leaving: Values) -> Marks:
+def living(connection: sa.Connection, rows: RowPlan, leaving: Values) -> Marks:
     """Return some values of rows that stay, which a search has to find."""
     found = Marks()
-    gone = set[Any]().union(*leaving.texts.values()) if leaving.texts else set[Any]()
-    for table in tables:
-        stay = Values()
-        for row in connection.execute(sa.select(table).limit(N_LIVING)):
-            for column, value in zip(table.columns, row, strict=True):
-                stay.add(column, value)
+    gone = {text for texts in leaving.texts.values() for text in texts}
+    for table, keys in rows.leaving.items():
+        key = relations.key_of(table)
+        left = set(keys)
+        every = sa.select(*key, table).execution_options(stream_results=True)
+        with closing(connection.execute(every)) as result:
+            stay = Values()
+            others = (row for row in result if tuple(row[: len(key)]) not in left)
+            for row in islice(others, N_LIVING):
+                for column, value in zip(table.columns, row[len(key) :], strict=True):
+                    stay.add(column, value)
         for texts in stay.texts.values():
-            for text in sorted(texts - gone, key=repr):
+            for text in sorted(texts.keys() - gone, key=repr):
                 if len(found) < N_LIVING and not str(text).startswith(MASK):
                     found.add(text)
     return found

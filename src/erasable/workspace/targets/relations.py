@@ -7,7 +7,7 @@ anything is changed. A row is left behind that refers to nothing, or there is an
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,28 +17,15 @@ from sqlalchemy.exc import SAWarning
 
 from erasable.core.errors import SourceError
 from erasable.workspace.data import databases
+from erasable.workspace.targets import duckdb_schema, sqlite_schema
+from erasable.workspace.targets.sqlite_schema import Link, folded
 
 Key = tuple[Any, ...]
 """The primary key of a row."""
 
 _AT_ONCE = 500  # rows of one statement
+_MANY = 20  # rows of a table that leave, for which an index pays
 _DELETES, _DETACHES = "CASCADE", "SET NULL"
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A foreign key: rows of `child` refer to rows of `parent`."""
-
-    child: sa.Table
-    parent: sa.Table
-    columns: tuple[sa.Column[Any], ...]  # of the child
-    referred: tuple[sa.Column[Any], ...]
-    on_delete: str | None
-
-    @property
-    def is_optional(self) -> bool:
-        """Whether a row of the child may refer to nothing."""
-        return all(column.nullable for column in self.columns)
 
 
 @dataclass(slots=True)
@@ -54,29 +41,36 @@ def reflected(connection: sa.Connection, place: str) -> sa.MetaData:
 
     Partitions are left out: their rows are those of the whole table.
     """
+    if connection.dialect.name == "sqlite":
+        found = sqlite_schema.tables_of(connection)
+    elif connection.dialect.name == "duckdb":
+        found = duckdb_schema.tables_of(connection)
+    else:
+        found = _reflected(connection)
+    if not found.tables:
+        raise SourceError(f"the database at {place!r} has no table; expected one or more")
+    return found
+
+
+def _reflected(connection: sa.Connection) -> sa.MetaData:
     found, parts = sa.MetaData(), set[tuple[str | None, str]]()
     schemas: list[str | None] = [None]
-    is_sqlite = connection.dialect.name == "sqlite"
     if connection.dialect.name == "postgresql":  # whose foreign keys may come from other schemas
         known = sa.inspect(connection)
         own = known.default_schema_name
         schemas += [s for s in known.get_schema_names() if s not in (own, "information_schema")]
         for schema, name in connection.exec_driver_sql(_PARTITIONS):
             parts.add((None if schema == own else schema, name))
-    if is_sqlite:
-        sa.event.listen(found, "column_reflect", _as_stored)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SAWarning)  # of types and indexes that do not matter here
         for schema in schemas:
-            found.reflect(
-                connection, schema=schema, resolve_fks=not is_sqlite,
-                only=partial(_is_whole, parts, schema),
-            )  # fmt: skip
+            found.reflect(connection, schema=schema, only=partial(_is_whole, parts, schema))
     for schema, name in parts:
         if (table := found.tables.get(name if schema is None else f"{schema}.{name}")) is not None:
             found.remove(table)  # a foreign key had it read
-    if not found.tables:
-        raise SourceError(f"the database at {place!r} has no table; expected one or more")
+    for table in found.tables.values():
+        for column in table.columns:
+            column.info[UNKNOWN_TYPE] = isinstance(column.type, sa.types.NullType)
     return found
 
 
@@ -92,21 +86,20 @@ def _is_whole(
     return (schema, name) not in parts
 
 
-def _as_stored(_: Any, __: sa.Table, column: Any) -> None:
-    """Read values as they are stored: SQLite may have any in a column, whatever its type."""
-    if not isinstance(column["type"], sa.String):
-        column["type"] = sa.types.NullType()
-
-
 def links_of(connection: sa.Connection, tables: Iterable[sa.Table]) -> list[Link]:
     """Return the foreign keys between tables, in an order that does not vary."""
     own = list(tables)
-    of = _links_of_sqlite if connection.dialect.name == "sqlite" else _links_of_schema
+    of = _LINKS.get(connection.dialect.name, _links_of_schema)
     found = of(connection, own)
     return sorted(
         found,
         key=lambda link: (link.child.key, [each.name for each in link.columns], link.parent.key),
     )
+
+
+_LINKS: dict[str, Callable[[sa.Connection, Collection[sa.Table]], Iterator[Link]]] = {
+    "sqlite": sqlite_schema.links_of, "duckdb": duckdb_schema.links_of,
+}  # fmt: skip
 
 
 def _links_of_schema(_: sa.Connection, tables: Collection[sa.Table]) -> Iterator[Link]:
@@ -119,39 +112,6 @@ def _links_of_schema(_: sa.Connection, tables: Collection[sa.Table]) -> Iterator
                     tuple(each.column for each in constraint.elements),
                     (constraint.ondelete or "").upper() or None,
                 )  # fmt: skip
-
-
-def _links_of_sqlite(connection: sa.Connection, tables: Collection[sa.Table]) -> Iterator[Link]:
-    """Read the foreign keys of SQLite, which names tables and columns in any case.
-
-    SQLAlchemy takes another case for another table, and misses the action beside a column.
-    """
-    by_name = {_folded(table.name): table for table in tables}
-    for table in tables:
-        name = connection.dialect.identifier_preparer.quote_identifier(table.name)
-        rows: dict[int, list[Any]] = {}
-        for each in connection.exec_driver_sql(f"pragma foreign_key_list({name})").mappings():
-            rows.setdefault(each["id"], []).append(each)
-        for parts in rows.values():
-            parent = by_name.get(_folded(parts[0]["table"]))
-            if parent is None:  # nothing can be deleted there
-                continue
-            columns, referred = _by_name(table), _by_name(parent)
-            key = tuple(parent.primary_key.columns)
-            yield Link(
-                table, parent,
-                tuple(columns[_folded(each["from"])] for each in parts),
-                tuple(referred[_folded(each["to"])] for each in parts if each["to"]) or key,
-                parts[0]["on_delete"].upper(),
-            )  # fmt: skip
-
-
-def _folded(name: str) -> str:
-    return name.lower() if name.isascii() else name
-
-
-def _by_name(table: sa.Table) -> dict[str, sa.Column[Any]]:
-    return {_folded(column.name): column for column in table.columns}
 
 
 def reached(links: Sequence[Link], tables: Iterable[sa.Table]) -> set[sa.Table]:
@@ -180,11 +140,11 @@ def triggers_of(connection: sa.Connection, tables: Collection[sa.Table]) -> list
     if name not in _TRIGGERS:
         return []
     own = sa.inspect(connection).default_schema_name if name == "postgresql" else None
-    named = {(table.schema or own, _folded(table.name)): table.key for table in tables}
+    named = {(table.schema or own, folded(table.name)): table.key for table in tables}
     return sorted(
-        f"{named[schema, _folded(table)]}.{trigger}"
+        f"{named[schema, folded(table)]}.{trigger}"
         for schema, table, trigger in connection.exec_driver_sql(_TRIGGERS[name])
-        if (schema, _folded(table)) in named
+        if (schema, folded(table)) in named
     )
 
 
@@ -211,7 +171,21 @@ def key_of(table: sa.Table) -> tuple[sa.Column[Any], ...]:
             f"table {table.name!r} has lists or JSON in its primary key; expected texts, numbers, "
             "dates or the like; delete its rows by hand"
         )
+    for column in found:
+        is_known = not column.info.get(UNKNOWN_TYPE)
+        kind = type(column.type).__name__.lower() if is_known else "unknown"
+        if kind in _INEXACT:
+            raise SourceError(
+                f"the primary key of table {table.name!r} has a type by whose values rows cannot "
+                f"be found again ({kind}); expected "
+                "whole numbers, texts, dates or the like; delete its rows by hand"
+            )
     return found
+
+
+UNKNOWN_TYPE = "unknown type"
+"""Note of a column whose values are texts of a type that SQLAlchemy does not know."""
+_INEXACT = ("unknown", "real", "money", "tsvector")  # types of keys
 
 
 def plan_rows(
@@ -267,8 +241,24 @@ def plan_rows(
     return plan
 
 
-def carry_out(connection: sa.Connection, plan: RowPlan) -> None:
+def first_of(plan: RowPlan) -> RowPlan:
+    """Return the part of a plan that comes first, of one table or reference."""
+    if plan.detached:
+        return RowPlan({}, plan.detached[:1])
+    return RowPlan(dict(list(plan.leaving.items())[:1]))
+
+
+def carry_out(connection: sa.Connection, links: Sequence[Link], plan: RowPlan) -> None:
     """Change and delete the rows of a plan; SourceError where there are fewer than it says."""
+    with sqlite_schema.indexed(connection, links, _large(plan)):
+        _carry_out(connection, plan)
+
+
+def _large(plan: RowPlan) -> set[sa.Table]:
+    return {table for table, keys in plan.leaving.items() if len(keys) >= _MANY}
+
+
+def _carry_out(connection: sa.Connection, plan: RowPlan) -> None:
     for link, keys in plan.detached:
         nothing = dict.fromkeys(column.name for column in link.columns)
         _change(connection, link.child, keys, sa.update(link.child).values(nothing))
@@ -289,9 +279,8 @@ def locked(
     """Read rows by their keys, and have other transactions wait that would change them."""
     own = key_of(table)
     for some in _parts(ordered(keys)):
-        yield from connection.execute(
-            sa.select(*own, *columns).where(_among(own, some)).order_by(*own).with_for_update()
-        )
+        chosen = sa.select(*own, *columns).where(_among(own, some)).order_by(*own)
+        yield from connection.execute(_locking(connection, chosen))
 
 
 def read(
@@ -312,7 +301,7 @@ def _change(connection: sa.Connection, table: sa.Table, keys: Sequence[Key], cha
     own = key_of(table)
     for some in _parts(keys):
         n = connection.execute(change.where(_among(own, some))).rowcount
-        if n != len(some):
+        if n not in (len(some), -1):  # DuckDB does not tell
             raise SourceError(
                 f"{n} of {len(some)} rows of table {table.name!r} could be changed; expected all; "
                 "nothing was changed: see whether a trigger or a policy of the database forbids it"
@@ -336,9 +325,16 @@ def _referring(connection: sa.Connection, link: Link, keys: set[Key]) -> set[Key
             continue
         own = key_of(link.child)
         chosen = sa.select(*own).select_from(link.child, parent).where(among).order_by(*own)
-        locked = chosen.with_for_update(of=link.child)
-        found |= {tuple(row) for row in connection.execute(locked)}
+        locking = _locking(connection, chosen, link.child)
+        found |= {tuple(row) for row in connection.execute(locking)}
     return found
+
+
+def _locking(
+    connection: sa.Connection, chosen: sa.Select[Any], of: sa.Table | None = None
+) -> sa.Select[Any]:
+    """Have a query lock its rows; DuckDB has one writer at a time, and no locks."""
+    return chosen if connection.dialect.name == "duckdb" else chosen.with_for_update(of=of)
 
 
 def _among(columns: Sequence[sa.ColumnElement[Any]], keys: Sequence[Key]) -> sa.ColumnElement[bool]:

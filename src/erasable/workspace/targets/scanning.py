@@ -78,22 +78,25 @@ def scan(
     with context.ledger.reading() as connection:
         types = _types(connection)
     tables = list(tables_of(place, query, besides=context.root))
+    n_read = 0  # tables with records
     with context.progress("scanning", len(tables)) as advance:
         for name, source in tables:
             try:
                 found += _scan_table(context, name, source, wanted, types, missing)
+                n_read += 1
+            except EmptySourceError:  # there is nobody in it
+                pass
             except SourceError as error:
                 if len(tables) == 1:
                     raise
-                if not isinstance(error, EmptySourceError):
-                    warnings.append(f"not scanned: {error}")
+                warnings.append(f"not scanned: {error}")
             advance()
     if "://" in place and not files.is_store(place):
         warnings += [
             f"row-level security may hide rows of {name!r} from this user; people may be in them"
             for name in databases.hidden_rows(place)
         ]
-    if missing and not warnings:
+    if missing and n_read and not warnings:
         raise SourceError(
             f"{place!r} has no column {', '.join(map(repr, sorted(missing)))}; expected one of its "
             "own; correct the name, or scan all columns"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +13,7 @@ import sqlalchemy as sa
 
 from erasable.workspace.targets import residue
 from erasable.workspace.targets.marks import SHORTEST, Marks
+from erasable.workspace.targets.mysql import MysqlStorage
 from erasable.workspace.targets.postgres import PostgresStorage
 from erasable.workspace.targets.residue import Found
 
@@ -26,12 +28,20 @@ class Storage(Protocol):
         """Look for values in the files that tables are in."""
 
 
+_DUCKDB = "erasable.workspace.targets.duckdb_file"  # which imports its client
+
+
 def of(engine: sa.Engine) -> Storage:
     """Return the files of a database."""
     if engine.dialect.name == "sqlite":
         return _Sqlite(Path(str(engine.url.database)))
     if engine.dialect.name == "postgresql":
         return PostgresStorage(engine)
+    if engine.dialect.name in ("mysql", "mariadb"):
+        return MysqlStorage(engine)
+    if engine.dialect.name == "duckdb" and engine.url.database not in (None, "", ":memory:"):
+        found: Storage = import_module(_DUCKDB).DuckStorage(Path(str(engine.url.database)))
+        return found
     return _Unseen()
 
 
@@ -114,9 +124,7 @@ def _values(connection: sqlite3.Connection) -> Iterator[bytes]:
         rows = connection.execute(f'select * from "{quoted}"')
         while some := rows.fetchmany(1_000):
             yield b"\0".join(
-                value if isinstance(value, bytes) else str(value).encode()
-                for row in some
-                for value in row
+                form for row in some for value in row for form in residue.bytes_of(value)
             )
         yield b"\0"
 

@@ -1,0 +1,180 @@
+"""A server of MariaDB of the tests' own: people leave its tables along foreign keys."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+pymysql = pytest.importorskip("pymysql", reason="pymysql is not installed")
+
+from erasable.core.errors import SourceError  # noqa: E402
+from erasable.workspace.targets.databases import DatabaseTarget  # noqa: E402
+from erasable.workspace.targets.protocol import Settings, Subject  # noqa: E402
+from erasable.workspace.targets.steps import NOT_PROVED  # noqa: E402
+from targets.people import Named, erased  # noqa: E402
+
+PROGRAM, INSTALL = shutil.which("mariadbd"), shutil.which("mariadb-install-db")
+pytestmark = pytest.mark.skipif(
+    PROGRAM is None or INSTALL is None, reason="there is no server of MariaDB on this machine"
+)
+
+DEADLOCK = 1213  # after which, as its manual says, a client of InnoDB begins again
+N = 2_000
+MAIL = Subject("people.mail", "email")
+PEOPLE = [f"marker{i:06d}@example.org" for i in range(N)]
+GONE = PEOPLE[::2]  # 1,000
+SHOP = (
+    "create table people (id int primary key, mail varchar(60), city varchar(20))",
+    "create table accounts (id int primary key, person int, "
+    "foreign key (person) references people (id) on delete cascade)",
+    "create table orders (id int primary key, account int not null, "
+    "foreign key (account) references accounts (id) on delete cascade)",
+    "create table lines_ (n int, orders int, primary key (n, orders), "
+    "foreign key (orders) references orders (id) on delete cascade)",
+    "create table notes (id int primary key, person int, t varchar(40), "
+    "foreign key (person) references people (id) on delete set null)",
+)
+
+
+@pytest.fixture(scope="module")
+def socket() -> Iterator[Path]:
+    """Have a server, on a socket in a folder of its own; its log of changes is on."""
+    assert PROGRAM is not None
+    assert INSTALL is not None
+    with tempfile.TemporaryDirectory(prefix="my-") as name:
+        folder = Path(name)
+        me = f"--user={'mysql' if os.geteuid() == 0 else os.environ.get('USER', 'nobody')}"
+        data = folder / "data"
+        if os.geteuid() == 0:
+            shutil.chown(folder, "mysql")
+        common = ["--no-defaults", f"--datadir={data}", me]
+        subprocess.run(
+            [INSTALL, *common, "--auth-root-authentication-method=normal", "--skip-test-db"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [PROGRAM, *common, f"--socket={folder / 'my.sock'}", "--skip-networking",
+                 "--log-bin=changes", "--server-id=1", "--skip-log-error",
+                 f"--pid-file={folder / 'pid'}"],
+                stdout=log, stderr=log,
+            )  # fmt: skip
+        until = time.monotonic() + 60
+        try:
+            while not (folder / "my.sock").exists():
+                assert process.poll() is None, (folder / "log").read_text()
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            yield folder / "my.sock"
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@pytest.fixture
+def shop(socket: Path) -> Iterator[str]:
+    with closing(connected(socket)) as base, base.cursor() as cursor:
+        cursor.execute("create database shop")
+        cursor.execute("use shop")
+        for each in SHOP:
+            cursor.execute(each)
+        cursor.executemany("insert into people values (%s, %s, 'Reykjavik')",
+                           list(enumerate(PEOPLE)))  # fmt: skip
+        cursor.executemany("insert into accounts values (%s, %s)", [(i, i) for i in range(N)])
+        cursor.executemany("insert into orders values (%s, %s)", [(i, i) for i in range(N)])
+        cursor.executemany("insert into lines_ values (1, %s)", [(i,) for i in range(N)])
+        cursor.executemany("insert into notes values (%s, %s, 'note')", [(i, i) for i in range(N)])
+    yield f"mysql+pymysql://root@/shop?unix_socket={quote(str(socket), safe='')}"
+    with closing(connected(socket)) as base, base.cursor() as cursor:
+        cursor.execute("drop database shop")
+
+
+def connected(socket: Path, database: str | None = None) -> Any:
+    return pymysql.connect(unix_socket=str(socket), user="root", database=database, autocommit=True)
+
+
+def rows(socket: Path, query: str) -> list[Any]:
+    with closing(connected(socket, "shop")) as base, base.cursor() as cursor:
+        cursor.execute(query)
+        return list(cursor.fetchall())
+
+
+def test_a_writer_is_at_work(socket: Path, shop: str) -> None:
+    people, n = Named(*GONE), len(GONE)
+    expected = {"lines_": n, "orders": n, "accounts": n, "people": n}
+    stop, failed, written = threading.Event(), list[Exception](), list[int]()
+
+    def write() -> None:
+        try:
+            with closing(connected(socket, "shop")) as base, base.cursor() as cursor:
+                while not stop.is_set() or len(written) < 20:
+                    i = 10_000 + len(written)
+                    try:
+                        cursor.execute("begin")
+                        cursor.execute("insert into people values (%s, 'new@x.org', 'Oslo')", (i,))
+                        cursor.execute("insert into accounts values (%s, %s)", (i, i))
+                        cursor.execute("update notes set t = 'seen' where id = 1")
+                        cursor.execute("commit")
+                    except pymysql.err.OperationalError as error:
+                        if error.args[0] != DEADLOCK:
+                            raise
+                    else:
+                        written.append(i)
+        except Exception as error:
+            failed.append(error)
+
+    with DatabaseTarget(shop, Settings((MAIL,))) as of:
+        told = of.find(people)
+        assert rows(socket, "select count(*) from people") == [(N,)]
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            plan, verdict = erased(of, *GONE)
+        finally:
+            stop.set()
+            writer.join()
+    assert not failed
+    assert told.changed == plan.changed == expected
+    assert told.detached == plan.detached == {"notes.person": n}
+    assert verdict.word == NOT_PROVED
+    assert "binary log" in str(verdict.reason)
+    assert rows(socket, "select count(*) from people where id % 2 = 0 and id < 10000") == [(0,)]
+    assert rows(socket, "select count(*) from people") == [(N - n + len(written),)]
+    assert rows(socket, "select count(*) from accounts where person is null") == [(0,)]
+    assert rows(socket, "select count(*) from notes where id % 2 = 1 and person = id") == [(n,)]
+
+
+def test_tables_without_transactions_are_not_tried(socket: Path, shop: str) -> None:
+    rows(socket, "create table old (id int primary key, mail varchar(60)) engine = MyISAM")
+    rows(socket, f"insert into old values (1, '{GONE[0]}'), (2, '{PEOPLE[1]}')")
+    with DatabaseTarget(shop, Settings((Subject("old.mail", "email"),))) as of:
+        assert of.find(Named(*GONE)).changed == {"old": 1}
+        assert rows(socket, "select count(*) from old") == [(2,)]
+        erased(of, *GONE)
+    assert rows(socket, "select id from old") == [(2,)]
+
+
+def test_a_user_who_may_not_delete_changes_nothing(socket: Path, shop: str) -> None:
+    rows(socket, "create user clerk identified by ''")
+    try:
+        rows(socket, "grant all on shop.* to clerk")
+        with DatabaseTarget(shop.replace("root@", "clerk@"), Settings((MAIL,))) as of:
+            plan = of.find(Named(*GONE))
+            rows(socket, "revoke all on shop.* from clerk")
+            rows(socket, "grant select on shop.* to clerk")
+            with pytest.raises(SourceError, match="nothing was changed"):
+                of.erase(plan)
+    finally:
+        rows(socket, "drop user clerk")
+    assert rows(socket, "select count(*) from lines_") == [(N,)]
