@@ -25,6 +25,7 @@ Keys: TypeAlias = "list[tuple[int, Any]]"
 """Values that name people, each with the number of its subject."""
 
 _NOTHING, _BETWEEN = (pa.scalar(each, pa.large_string()) for each in ("", "\0"))
+_CUTS = (16, 32, 64)  # characters that metadata keep of the extremes of a column
 _DIGITS = 12  # of a number or date that names nobody, at least: shorter ones are there by chance
 
 
@@ -48,6 +49,10 @@ class Batch(ABC):
     @abstractmethod
     def text(self, rows: np.ndarray) -> Iterator[bytes]:
         """Return some rows as bytes in which values can be looked for."""
+
+    def beginnings(self, rows: np.ndarray, wanted: Mapping[int, set[str]]) -> set[str]:
+        """Return which of some beginnings of texts, by their length, some rows have."""
+        return set()  # a file without metadata keeps none
 
     def has(self, field: str) -> bool:
         """Tell whether there is a field."""
@@ -115,6 +120,19 @@ class ArrowBatch(Batch):
             elif not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
                 values = (leaf for value in plain.to_pylist() for leaf in leaves_of(value))
                 yield b"\0".join(_bytes_of(value) for value in values)
+
+    def beginnings(self, rows: np.ndarray, wanted: Mapping[int, set[str]]) -> set[str]:
+        """Return which of some beginnings of texts, by their length, some rows have."""
+        table, found = self.table.filter(pa.array(rows)), set[str]()
+        while any(pa.types.is_struct(field.type) for field in table.schema):
+            table = table.flatten()
+        for column in table.columns:
+            plain = undictionaried(column)
+            for n, words in wanted.items() if is_text(plain.type) else ():
+                own = pc.utf8_slice_codeunits(plain, 0, n)
+                there = own.filter(pc.is_in(own, pa.array(list(words), own.type)))
+                found.update(pc.unique(there).to_pylist())
+        return found
 
 
 def _bytes_of(value: Any) -> bytes:
@@ -241,6 +259,9 @@ class Finder:
         self._people = people
         self._others: dict[Any, bytes] = {}  # what their rows hold, as it is found in texts
         self._n_living: Counter[type] = Counter()
+        self._names: set[str] = set()  # their identities
+        self._beginnings: dict[int, set[str]] = {}  # of their texts, by length
+        self._shared: set[str] = set()  # those that others' texts have as well
 
     def find(self, batch: Batch) -> tuple[Keys, int]:
         """Find the rows of people, and note what they hold; return the identities, and how many."""
@@ -257,6 +278,7 @@ class Finder:
             keys += [(number, value) for value in among]
             for value in among:
                 self.plan.marks.add(value, str(_asked(value)))
+                self._names.add(str(value))
             for row in np.flatnonzero(_chosen(at, [value in among for value in values])).tolist():
                 owners.setdefault(row, set()).add(among[values[at[row]]])
         for names in owners.values():
@@ -273,6 +295,10 @@ class Finder:
         stay = ~batch.rows_of(keys, self._subjects)
         if not stay.any():
             return
+        shared = batch.beginnings(stay, self._their_beginnings())
+        self._shared |= shared
+        for words in self._beginnings.values():
+            words -= shared
         for part in batch.text(stay) if self._others else ():
             if found := residue.marks_among([part], set(self._others.values())):
                 kept = self._others.items()
@@ -290,7 +316,17 @@ class Finder:
         """Return what was found."""
         for value in self._others:
             self.plan.marks.add(value)
+        self.plan.marks.drop(self._shared - self._names)
         return self.plan
+
+    def _their_beginnings(self) -> Mapping[int, set[str]]:
+        """Return what metadata may keep of long texts: it says nothing where others share it."""
+        if not self._beginnings:
+            texts = [*self._names, *(each for each in self._others if isinstance(each, str))]
+            self._beginnings = {
+                n: {text.strip()[:n] for text in texts if len(text.strip()) >= n} for n in _CUTS
+            }
+        return {n: words for n, words in self._beginnings.items() if words}
 
     def _among(self, values: Iterable[Any], subject: Subject) -> dict[Any, str]:
         asked: dict[Any, list[Any]] = {}

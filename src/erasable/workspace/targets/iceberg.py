@@ -6,6 +6,7 @@ does. What another writer has written and not yet committed is in no history.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -70,10 +71,7 @@ class IcebergTarget(Target):
             raise SourceError(f"the place of an Iceberg table has no catalog or name; {_EXPECTED}")
         self._settings = settings
         self._name = name
-        shown = (
-            sa.make_url(catalog).set(username=None, password=None) if "://" in catalog else catalog
-        )
-        self.shown = f"iceberg:{shown}#{name}"
+        self.shown = f"iceberg:{_shown(catalog)}#{name}"
         with self._explained("opened"):
             self._catalog = self._opened(catalog)
             self._check(self._table())
@@ -149,7 +147,9 @@ class IcebergTarget(Target):
                 f"there are {len(names)} tables at {self.shown!r}; expected one: several catalogs "
                 "of a database are named in the configuration of pyiceberg"
             )
-        return SqlCatalog(names[0], uri=catalog, init_catalog_tables="false")
+        endpoint = os.environ.get("AWS_ENDPOINT_URL")  # which Arrow does not look for
+        own = {"s3.endpoint": endpoint} if endpoint else {}
+        return SqlCatalog(names[0], uri=catalog, init_catalog_tables="false", **own)
 
     def _table(self) -> Any:
         return self._catalog.load_table(self._name)
@@ -182,14 +182,37 @@ class IcebergTarget(Target):
         """Change the table as it is now; once more where another writer was faster."""
         with self._explained("changed"):
             for _ in range(_ATTEMPTS):
+                table = self._table()
                 try:
-                    return change(self._table())
+                    with self._cleaned(table):
+                        return change(table)
                 except (CommitFailedException, ValidationException):
                     continue
         raise SourceError(
             f"the table {self.shown!r} is changed by others again and again; expected a moment "
             "without; nothing was changed"
         )
+
+    @contextmanager
+    def _cleaned(self, table: Any) -> Iterator[None]:
+        """Remove what a change has written inside the block if it fails: no history names it."""
+        true, written = table.io.new_output, list[str]()
+
+        def new_output(location: str) -> Any:
+            written.append(location)
+            return true(location)
+
+        table.io.new_output = new_output
+        try:
+            yield
+        except Exception:
+            history = _history(self._table())
+            named = history.data | history.manifests | history.lists | {*history.metadata}
+            for location in written:
+                if location not in named:
+                    with suppress(OSError):
+                        table.io.delete(location)
+            raise
 
     @contextmanager
     def _explained(self, what: str) -> Iterator[None]:
