@@ -570,4 +570,5 @@ _CHANGED = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
 
 
 def _of_versions(fs: Any) -> Any:
-    return type(fs)(**{**fs.storage_options, "version_aware": True})
+    # One that was made before may have another endpoint.
+    return type(fs)(**{**fs.storage_options, "version_aware": True, "skip_instance_cache": True})

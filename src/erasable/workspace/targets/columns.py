@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -343,9 +344,10 @@ class Finder:
 
 
 def _is_long(value: Any) -> bool:
-    """Tell whether a value can be looked for: a short one is there by chance."""
-    long = isinstance(value, str | bytes | tuple) or len(str(value)) >= _DIGITS
-    return long and any(forms_of(value))
+    """Tell whether a value can be looked for: a short one, or a time, is there by chance."""
+    if isinstance(value, int | float | Decimal):
+        return len(str(value)) >= _DIGITS
+    return isinstance(value, str | bytes | tuple) and any(forms_of(value))
 
 
 def _hashable(value: Any) -> Any:
