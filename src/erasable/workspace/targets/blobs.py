@@ -115,7 +115,7 @@ class LocalStore(Store):
 
     def __init__(self, path: Path) -> None:
         files.check_there(path)
-        self._root = path.absolute() if path.is_dir() else path.absolute().parent
+        self._root = path.resolve() if path.is_dir() else path.absolute().parent.resolve()
         self._only = None if path.is_dir() else path.name
         self._links: list[str] = []
         self.shown = str(path)
@@ -184,6 +184,8 @@ class LocalStore(Store):
     def remove(self, blob: Blob, state: Any = None) -> None:
         """Remove a file, and the folders that it leaves empty."""
         path = self._path(blob.name)
+        if not path.is_relative_to(self._root):  # a log may name any path
+            return
         with suppress(FileNotFoundError):
             if state is not None and _state(path.stat()) != state:
                 raise ChangedError

@@ -118,7 +118,10 @@ class IcebergTarget(Target):
         """Look for values in all files below the places of the table."""
         found = Found()
         with self._explained("read"):
-            for place in self._places(self._table()):
+            places = self._places(self._table())
+            if len(places) == 1:
+                return search(opened_store(places[0]), marks, living)
+            for place in places:
                 more = search(opened_store(place), marks, living)
                 found.n_left += more.n_left
                 found.n_living += more.n_living
@@ -372,7 +375,8 @@ def _read(reading: Callable[[], Iterable[Any]], living: bool) -> Iterable[Any]:
 
 
 def _is_within(location: str, place: str) -> bool:
-    return _path(location).startswith(_path(place).rstrip("/") + "/")
+    within = _path(location).startswith(_path(place).rstrip("/") + "/")
+    return within and ".." not in location.split("/")
 
 
 def _path(location: str) -> str:
