@@ -26,7 +26,7 @@ from s3_server import Server, installed, running
 
 from erasable.core.errors import SourceError
 from erasable.workspace.store import crash_points
-from erasable.workspace.targets import blobs
+from erasable.workspace.targets import local_blobs
 from erasable.workspace.targets.files import FilesTarget
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.steps import PURGED
@@ -322,7 +322,7 @@ def test_what_another_program_writes_meanwhile_stays(
             new.rename(path)
 
     if not exchange:
-        monkeypatch.setattr(blobs, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(local_blobs, "_exchange", lambda one, other: False)
     with crash_points.watch(other):
         erased(target(path), "ann@example.org")
     assert path.read_bytes() == b"mail\ncarl@example.org\n"
@@ -334,7 +334,7 @@ def test_a_file_replaced_at_the_last_moment_gets_its_name_back(
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"mail\nann@example.org\nbob@example.org\n")
-    true = blobs._exchange
+    true = local_blobs._exchange
     calls: list[Path] = []
 
     def late(one: Path, two: Path) -> bool:
@@ -344,7 +344,7 @@ def test_a_file_replaced_at_the_last_moment_gets_its_name_back(
         calls.append(one)
         return true(one, two)
 
-    monkeypatch.setattr(blobs, "_exchange", late)
+    monkeypatch.setattr(local_blobs, "_exchange", late)
     erased(target(path), "ann@example.org")
     assert path.read_bytes() == b"mail\ncarl@example.org\n"
     assert len(calls) == 3  # there, back, and once more

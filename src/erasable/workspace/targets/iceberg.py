@@ -32,19 +32,19 @@ from pyiceberg.serializers import FromInputFile
 from sqlalchemy.exc import ArgumentError
 
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.blobs import ChangedError, opened_store, search
+from erasable.workspace.targets.blobs import ChangedError
 from erasable.workspace.targets.columns import (
     ArrowBatch,
     Batch,
     Keys,
-    check_overwritten,
     check_subjects,
     find_all,
-    overwritten,
 )
 from erasable.workspace.targets.marks import Marks
+from erasable.workspace.targets.overwriting import check_overwritten, overwritten
 from erasable.workspace.targets.protocol import People, Plan, Settings, Target
 from erasable.workspace.targets.residue import Found
+from erasable.workspace.targets.stores import opened_store, search
 
 _ATTEMPTS = 20  # where others change the table meanwhile
 _EXPECTED = "expected iceberg:CATALOG#NAMESPACE.TABLE, or iceberg:sqlite:///FILE#NAMESPACE.TABLE"
