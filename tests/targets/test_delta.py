@@ -119,6 +119,19 @@ def test_values_with_quotes_and_columns_with_spaces(tmp_path: Path) -> None:
         assert verdict.word == PURGED, verdict.reason
 
 
+def test_a_log_that_names_files_of_others(tmp_path: Path) -> None:
+    place = written(tmp_path / "visits")
+    other = tmp_path / "of-others.parquet"
+    other.write_bytes(b"theirs")
+    log = tmp_path / "visits" / "_delta_log" / f"{3:020}.json"
+    for path in ("../of-others.parquet", str(other)):
+        gone = {"path": path, "dataChange": True, "deletionTimestamp": 1, "partitionValues": {}}
+        log.write_text(f"{log.read_text()}\n{json.dumps({'remove': gone})}")
+    erased(target(place), LEAST)
+    assert other.read_bytes() == b"theirs"
+    assert not left_in(tmp_path / "visits", [LEAST])
+
+
 @pytest.mark.parametrize("action", ["null", "mask"])
 def test_rows_are_overwritten(tmp_path: Path, action: str) -> None:
     place = written(tmp_path / "visits", configuration=FEED)

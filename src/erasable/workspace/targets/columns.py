@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -20,11 +21,11 @@ from erasable.workspace.targets import residue
 from erasable.workspace.targets.marks import forms_of, is_vector
 from erasable.workspace.targets.protocol import N_LIVING, People, Plan, Settings, Subject
 
-MASK = "erased"
 Keys: TypeAlias = "list[tuple[int, Any]]"
 """Values that name people, each with the number of its subject."""
 
 _NOTHING, _BETWEEN = (pa.scalar(each, pa.large_string()) for each in ("", "\0"))
+_CUTS = (16, 32, 64)  # characters that metadata keep of the extremes of a column
 _DIGITS = 12  # of a number or date that names nobody, at least: shorter ones are there by chance
 
 
@@ -48,6 +49,10 @@ class Batch(ABC):
     @abstractmethod
     def text(self, rows: np.ndarray) -> Iterator[bytes]:
         """Return some rows as bytes in which values can be looked for."""
+
+    def beginnings(self, rows: np.ndarray, wanted: Mapping[int, set[str]]) -> set[str]:
+        """Return which of some beginnings of texts, by their length, some rows have."""
+        return set()  # a file without metadata keeps none
 
     def has(self, field: str) -> bool:
         """Tell whether there is a field."""
@@ -115,6 +120,19 @@ class ArrowBatch(Batch):
             elif not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
                 values = (leaf for value in plain.to_pylist() for leaf in leaves_of(value))
                 yield b"\0".join(_bytes_of(value) for value in values)
+
+    def beginnings(self, rows: np.ndarray, wanted: Mapping[int, set[str]]) -> set[str]:
+        """Return which of some beginnings of texts, by their length, some rows have."""
+        table, found = self.table.filter(pa.array(rows)), set[str]()
+        while any(pa.types.is_struct(field.type) for field in table.schema):
+            table = table.flatten()
+        for column in table.columns:
+            plain = undictionaried(column)
+            for n, words in wanted.items() if is_text(plain.type) else ():
+                own = pc.utf8_slice_codeunits(plain, 0, n)
+                there = own.filter(pc.is_in(own, pa.array(list(words), own.type)))
+                found.update(pc.unique(there).to_pylist())
+        return found
 
 
 def _bytes_of(value: Any) -> bytes:
@@ -185,6 +203,14 @@ def without_views(table: pa.Table) -> pa.Table:
     return table
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a column holds texts."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(each(kind) for each in texts)
+
+
 def check_subjects(
     schema: pa.Schema, subjects: Sequence[Subject], given: Collection[str], place: str
 ) -> None:
@@ -241,6 +267,9 @@ class Finder:
         self._people = people
         self._others: dict[Any, bytes] = {}  # what their rows hold, as it is found in texts
         self._n_living: Counter[type] = Counter()
+        self._names: set[str] = set()  # their identities
+        self._beginnings: dict[int, set[str]] = {}  # of their texts, by length
+        self._shared: set[str] = set()  # those that others' texts have as well
 
     def find(self, batch: Batch) -> tuple[Keys, int]:
         """Find the rows of people, and note what they hold; return the identities, and how many."""
@@ -257,6 +286,7 @@ class Finder:
             keys += [(number, value) for value in among]
             for value in among:
                 self.plan.marks.add(value, str(_asked(value)))
+                self._names.add(str(value))
             for row in np.flatnonzero(_chosen(at, [value in among for value in values])).tolist():
                 owners.setdefault(row, set()).add(among[values[at[row]]])
         for names in owners.values():
@@ -273,6 +303,10 @@ class Finder:
         stay = ~batch.rows_of(keys, self._subjects)
         if not stay.any():
             return
+        shared = batch.beginnings(stay, self._their_beginnings())
+        self._shared |= shared
+        for words in self._beginnings.values():
+            words -= shared
         for part in batch.text(stay) if self._others else ():
             if found := residue.marks_among([part], set(self._others.values())):
                 kept = self._others.items()
@@ -290,7 +324,17 @@ class Finder:
         """Return what was found."""
         for value in self._others:
             self.plan.marks.add(value)
+        self.plan.marks.drop(self._shared - self._names)
         return self.plan
+
+    def _their_beginnings(self) -> Mapping[int, set[str]]:
+        """Return what metadata may keep of long texts: it says nothing where others share it."""
+        if not self._beginnings:
+            texts = [*self._names, *(each for each in self._others if isinstance(each, str))]
+            self._beginnings = {
+                n: {text.strip()[:n] for text in texts if len(text.strip()) >= n} for n in _CUTS
+            }
+        return {n: words for n, words in self._beginnings.items() if words}
 
     def _among(self, values: Iterable[Any], subject: Subject) -> dict[Any, str]:
         asked: dict[Any, list[Any]] = {}
@@ -307,9 +351,10 @@ class Finder:
 
 
 def _is_long(value: Any) -> bool:
-    """Tell whether a value can be looked for: a short one is there by chance."""
-    long = isinstance(value, str | bytes | tuple) or len(str(value)) >= _DIGITS
-    return long and any(forms_of(value))
+    """Tell whether a value can be looked for: a short one, or a time, is there by chance."""
+    if isinstance(value, int | float | Decimal):
+        return len(str(value)) >= _DIGITS
+    return isinstance(value, str | bytes | tuple) and any(forms_of(value))
 
 
 def _hashable(value: Any) -> Any:
@@ -325,92 +370,6 @@ def _asked(value: Any) -> Any:
     if value is None or isinstance(value, str | int):
         return value
     return int(value) if value == value.to_integral_value() else None  # a decimal
-
-
-# -- rows that change ------------------------------------------------------------------------------
-
-
-def is_kept(path: str, keep: Collection[str]) -> bool:
-    """Tell whether a field stays as it is."""
-    return any(path == each or path.startswith(f"{each}.") for each in keep)
-
-
-def check_overwritten(
-    schema: pa.Schema, settings: Settings, given: Collection[str], place: str
-) -> None:
-    """Refuse a table whose rows cannot be overwritten."""
-    if settings.action == "delete":
-        return
-    for subject in settings.subjects:
-        if subject.field in given or is_kept(subject.field, settings.keep):
-            raise SourceError(
-                f"the column {subject.field!r} of {place} says whose rows there are, and would "
-                f"stay, as that of a folder or one to keep; expected one that {settings.action} "
-                "changes; delete the rows instead"
-            )
-    for field in schema:
-        as_text = settings.action == "mask" and is_text(field.type)
-        if not (field.nullable or as_text or is_kept(field.name, settings.keep)):
-            raise SourceError(
-                f"the column {field.name!r} of {place} may not be null; expected one that can be "
-                "overwritten; keep it, or delete the rows"
-            )
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a column holds texts."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(each(kind) for each in texts)
-
-
-def overwritten(table: pa.Table, rows: np.ndarray, settings: Settings) -> pa.Table:
-    """Return a table with null or a mask in some rows, but in the fields to keep."""
-    table = without_views(table)
-    columns = [
-        _overwritten(column.combine_chunks(), rows, field.name, settings)
-        for column, field in zip(table.columns, table.schema, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=table.schema)
-
-
-def _overwritten(array: Any, rows: np.ndarray, path: str, settings: Settings) -> Any:
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    if is_kept(path, settings.keep):
-        return array
-    if settings.action == "mask" and is_text(array.type):
-        kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-        plain = array.cast(kind)
-        where = pc.and_(pa.array(rows), plain.is_valid())
-        masked = pc.if_else(where, pa.scalar(MASK, kind), plain)
-        return masked.cast(array.type) if kind != array.type else masked
-    within = any(each.startswith(f"{path}.") for each in settings.keep)
-    if pa.types.is_struct(array.type) and (within or settings.action == "mask"):
-        children = [
-            _overwritten(child, rows, f"{path}.{field.name}", settings)
-            for child, field in zip(array.flatten(), array.type, strict=True)
-        ]
-        return pa.StructArray.from_arrays(children, fields=list(array.type), mask=array.is_null())
-    at = pa.array(np.arange(len(array)), mask=rows)
-    return array.take(at)
-
-
-def compacted(table: pa.Table) -> pa.Table:
-    """Return a table whose dictionaries have no value that no row has."""
-    for number, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            chunks = [_compacted(each) for each in table.column(number).chunks]
-            table = table.set_column(number, field, pa.chunked_array(chunks, field.type))
-    return table
-
-
-def _compacted(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    used = pc.drop_null(pc.unique(array.indices)).sort()
-    words = array.dictionary.take(used)
-    at = pc.index_in(array.indices, used).cast(array.type.index_type)
-    return pa.DictionaryArray.from_arrays(at, words, ordered=array.type.ordered)
 
 
 def find_all(

@@ -21,21 +21,20 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.blobs import Blob, ChangedError, opened_store, search
+from erasable.workspace.targets.blobs import Blob, ChangedError
 from erasable.workspace.targets.columns import (
-    MASK,
     ArrowBatch,
     Batch,
     Keys,
-    check_overwritten,
     check_subjects,
     find_all,
-    is_kept,
     is_text,
 )
 from erasable.workspace.targets.marks import Marks
+from erasable.workspace.targets.overwriting import MASK, check_overwritten, is_kept
 from erasable.workspace.targets.protocol import People, Plan, Settings, Target
 from erasable.workspace.targets.residue import Found
+from erasable.workspace.targets.stores import opened_store, search
 
 _ATTEMPTS = 20  # where others change the same rows meanwhile
 _AT_ONCE = 1 << 16  # rows

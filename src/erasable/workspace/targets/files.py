@@ -16,19 +16,14 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.blobs import (
-    ENDING,
-    Blob,
-    ChangedError,
-    Store,
-    opened_store,
-    search,
-)
+from erasable.workspace.targets.blobs import Blob, ChangedError, Store
 from erasable.workspace.targets.columns import Batch, Keys, find_all
+from erasable.workspace.targets.local_blobs import ENDING
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.parquet_files import ParquetFormat
 from erasable.workspace.targets.protocol import People, Plan, Settings, Target
 from erasable.workspace.targets.residue import Found
+from erasable.workspace.targets.stores import opened_store, search
 from erasable.workspace.targets.text_files import (
     CsvFormat,
     Given,

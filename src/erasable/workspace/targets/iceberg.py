@@ -6,6 +6,7 @@ does. What another writer has written and not yet committed is in no history.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -31,19 +32,19 @@ from pyiceberg.serializers import FromInputFile
 from sqlalchemy.exc import ArgumentError
 
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.blobs import ChangedError, opened_store, search
+from erasable.workspace.targets.blobs import ChangedError
 from erasable.workspace.targets.columns import (
     ArrowBatch,
     Batch,
     Keys,
-    check_overwritten,
     check_subjects,
     find_all,
-    overwritten,
 )
 from erasable.workspace.targets.marks import Marks
+from erasable.workspace.targets.overwriting import check_overwritten, overwritten
 from erasable.workspace.targets.protocol import People, Plan, Settings, Target
 from erasable.workspace.targets.residue import Found
+from erasable.workspace.targets.stores import opened_store, search
 
 _ATTEMPTS = 20  # where others change the table meanwhile
 _EXPECTED = "expected iceberg:CATALOG#NAMESPACE.TABLE, or iceberg:sqlite:///FILE#NAMESPACE.TABLE"
@@ -70,10 +71,7 @@ class IcebergTarget(Target):
             raise SourceError(f"the place of an Iceberg table has no catalog or name; {_EXPECTED}")
         self._settings = settings
         self._name = name
-        shown = (
-            sa.make_url(catalog).set(username=None, password=None) if "://" in catalog else catalog
-        )
-        self.shown = f"iceberg:{shown}#{name}"
+        self.shown = f"iceberg:{_shown(catalog)}#{name}"
         with self._explained("opened"):
             self._catalog = self._opened(catalog)
             self._check(self._table())
@@ -120,7 +118,10 @@ class IcebergTarget(Target):
         """Look for values in all files below the places of the table."""
         found = Found()
         with self._explained("read"):
-            for place in self._places(self._table()):
+            places = self._places(self._table())
+            if len(places) == 1:
+                return search(opened_store(places[0]), marks, living)
+            for place in places:
                 more = search(opened_store(place), marks, living)
                 found.n_left += more.n_left
                 found.n_living += more.n_living
@@ -149,7 +150,9 @@ class IcebergTarget(Target):
                 f"there are {len(names)} tables at {self.shown!r}; expected one: several catalogs "
                 "of a database are named in the configuration of pyiceberg"
             )
-        return SqlCatalog(names[0], uri=catalog, init_catalog_tables="false")
+        endpoint = os.environ.get("AWS_ENDPOINT_URL")  # which Arrow does not look for
+        own = {"s3.endpoint": endpoint} if endpoint else {}
+        return SqlCatalog(names[0], uri=catalog, init_catalog_tables="false", **own)
 
     def _table(self) -> Any:
         return self._catalog.load_table(self._name)
@@ -182,14 +185,37 @@ class IcebergTarget(Target):
         """Change the table as it is now; once more where another writer was faster."""
         with self._explained("changed"):
             for _ in range(_ATTEMPTS):
+                table = self._table()
                 try:
-                    return change(self._table())
+                    with self._cleaned(table):
+                        return change(table)
                 except (CommitFailedException, ValidationException):
                     continue
         raise SourceError(
             f"the table {self.shown!r} is changed by others again and again; expected a moment "
             "without; nothing was changed"
         )
+
+    @contextmanager
+    def _cleaned(self, table: Any) -> Iterator[None]:
+        """Remove what a change has written inside the block if it fails: no history names it."""
+        true, written = table.io.new_output, list[str]()
+
+        def new_output(location: str) -> Any:
+            written.append(location)
+            return true(location)
+
+        table.io.new_output = new_output
+        try:
+            yield
+        except Exception:
+            history = _history(self._table())
+            named = history.data | history.manifests | history.lists | {*history.metadata}
+            for location in written:
+                if location not in named:
+                    with suppress(OSError):
+                        table.io.delete(location)
+            raise
 
     @contextmanager
     def _explained(self, what: str) -> Iterator[None]:
@@ -349,7 +375,8 @@ def _read(reading: Callable[[], Iterable[Any]], living: bool) -> Iterable[Any]:
 
 
 def _is_within(location: str, place: str) -> bool:
-    return _path(location).startswith(_path(place).rstrip("/") + "/")
+    within = _path(location).startswith(_path(place).rstrip("/") + "/")
+    return within and ".." not in location.split("/")
 
 
 def _path(location: str) -> str:

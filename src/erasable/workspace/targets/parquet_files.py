@@ -15,12 +15,10 @@ from erasable.workspace.targets.columns import (
     ArrowBatch,
     Batch,
     Keys,
-    check_overwritten,
     check_subjects,
-    compacted,
-    overwritten,
     without_views,
 )
+from erasable.workspace.targets.overwriting import check_overwritten, compacted, overwritten
 from erasable.workspace.targets.protocol import Settings
 from erasable.workspace.targets.text_files import Given
 

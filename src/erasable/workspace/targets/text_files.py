@@ -21,15 +21,13 @@ import pyarrow as pa
 
 from erasable.core.errors import SourceError
 from erasable.workspace.targets.columns import (
-    MASK,
     ArrowBatch,
     Batch,
     Keys,
-    check_overwritten,
     check_subjects,
-    is_kept,
     leaves_of,
 )
+from erasable.workspace.targets.overwriting import MASK, check_overwritten, is_kept
 from erasable.workspace.targets.protocol import Settings
 
 Given = Mapping[str, "str | None"]

@@ -1,0 +1,300 @@
+"""Objects below a prefix of an object store; see `erasable.workspace.targets.blobs`."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import quote
+
+from erasable.core.errors import ErasableError, SourceError
+from erasable.workspace.store.crash_points import crash_point
+from erasable.workspace.targets.blobs import Blob, ChangedError, Store
+
+_MOST = 5 << 30  # bytes of an object that one request puts
+
+
+class RemoteStore(Store):
+    """A prefix of an object store, by fsspec.
+
+    Whether an object was changed is asked before it is put: without conditions in the request, a
+    change in between is lost.
+    """
+
+    def __init__(self, fs: Any, root: str, shown: str) -> None:
+        self.fs = fs
+        self.shown = shown
+        self.root = root.rstrip("/")
+
+    def blobs(self) -> list[Blob]:
+        """Return all objects, in order."""
+        with self._explained():
+            self.fs.invalidate_cache()
+            try:
+                found = self.fs.find(self.root, detail=True)
+            except FileNotFoundError:
+                return []
+            return sorted(Blob(self._name(path), info["size"]) for path, info in found.items())
+
+    @contextmanager
+    def opened(self, blob: Blob) -> Iterator[tuple[BinaryIO, Any]]:
+        """Copy an object into a temporary file without a name, and open that."""
+        with ExitStack() as stack:
+            with self._explained():
+                file = stack.enter_context(tempfile.TemporaryFile())
+                state = self._fetch(blob, file)
+                file.seek(0)
+            yield file, state
+
+    @contextmanager
+    def replacing(self, name: str, state: Any) -> Iterator[BinaryIO]:
+        """Have an object written into a temporary file, and put."""
+        with tempfile.TemporaryFile() as file:
+            yield file
+            size = file.tell()
+            if size > _MOST:
+                raise SourceError(
+                    f"the object {name!r} has more than 5 GiB; expected smaller ones, which one "
+                    "request puts"
+                )
+            file.seek(0)
+            with self._explained(), crash_point("put", name):
+                self._put(name, file, state)
+
+    def remove(self, blob: Blob, state: Any = None) -> None:
+        """Delete an object."""
+        with self._explained(), crash_point("delete", blob.name):
+            if state is not None and self._state(blob.name) != state:
+                raise ChangedError
+            with suppress(FileNotFoundError):
+                self.fs.rm_file(self._path(blob.name))
+
+    @contextmanager
+    def paths(self) -> Iterator[list[Path]]:
+        """Have copies of all objects in a temporary folder."""
+        with tempfile.TemporaryDirectory(prefix="erasable-") as folder:
+            blobs, found = self.blobs(), list[Path]()
+            if sum(blob.size for blob in blobs) > shutil.disk_usage(folder).free:
+                raise SourceError(
+                    f"there is no room for a copy of {self.shown!r}, which is to be searched; "
+                    "expected a temporary folder (TMPDIR) on a larger disk"
+                )
+            for blob in blobs:
+                end = f"@{blob.version}" if blob.version else ""
+                path = Path(folder, blob.name.replace("/", "%2F")[-200:] + end)
+                with suppress(ChangedError), self.opened(blob) as (file, _):
+                    with path.open("wb") as to:
+                        shutil.copyfileobj(file, to)
+                    found.append(path)
+            yield found
+
+    def clean(self) -> list[str]:
+        """Return where objects may be besides."""
+        if self.shown.startswith("memory:"):
+            return []
+        return ["the store may keep older versions of objects, which are not seen from here"]
+
+    def _fetch(self, blob: Blob, to: Any) -> Any:
+        state = self._state(blob.name)
+        with self.fs.open(self._path(blob.name), "rb") as file:
+            shutil.copyfileobj(file, to, 1 << 20)
+        return state
+
+    def _put(self, name: str, file: Any, state: Any) -> None:
+        if self._state(name) != state:
+            raise ChangedError
+        self.fs.pipe_file(self._path(name), file.read())
+
+    def _state(self, name: str) -> Any:
+        self.fs.invalidate_cache()
+        info = self.fs.info(self._path(name))
+        told = {
+            key: str(value)
+            for key, value in info.items()
+            if key.lower() in ("etag", "generation", "created", "last_modified", "mtime", "size")
+        }
+        return sorted(told.items())
+
+    def _path(self, name: str) -> str:
+        return f"{self.root}/{name}" if name else self.root
+
+    def _name(self, path: str) -> str:
+        return path.removeprefix(self.root).lstrip("/")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (ErasableError, ChangedError):
+            raise
+        except FileNotFoundError:
+            raise ChangedError from None
+        except Exception as error:  # each driver has its own
+            raise SourceError(
+                f"the store at {self.shown!r} cannot be used ({type(error).__name__}); expected "
+                "one that answers, and whose objects you may list, read and put"
+            ) from None
+
+
+_KEPT = (
+    "CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "ContentType",
+    "Metadata", "SSEKMSKeyId", "ServerSideEncryption", "StorageClass",
+)  # fmt: skip
+
+
+class S3Store(RemoteStore):
+    """A prefix of a bucket of S3; objects are put, and deleted, under the condition of their ETag.
+
+    Older versions are files as well: those that hold people are deleted.
+    """
+
+    def __init__(self, fs: Any, root: str, shown: str) -> None:
+        super().__init__(fs, root, shown)
+        self._bucket, _, self._prefix = self.root.partition("/")
+        self._unseen: list[str] = []
+
+    def blobs(self) -> list[Blob]:
+        """Return all objects and their older versions, in order."""
+        with self._explained():
+            try:
+                found = list(self._current())
+            except FileNotFoundError:
+                raise SourceError(
+                    f"the bucket of {self.shown!r} is not there; expected one that is"
+                ) from None
+            self._unseen = []
+            try:
+                if self._versioned():
+                    found += self._older()
+            except PermissionError:
+                self._unseen = ["whether the bucket keeps older versions cannot be seen from here"]
+        return sorted(found, key=lambda each: (each.name, each.version or ""))
+
+    def _versioned(self) -> bool:
+        try:
+            told = self.fs.call_s3("get_bucket_versioning", Bucket=self._bucket)
+        except OSError as error:
+            if error.errno == errno.ENOSYS:  # a server without versions
+                return False
+            raise
+        return bool(told.get("Status"))  # also where it only had them once
+
+    def _current(self) -> Iterator[Blob]:
+        markers = {"ContinuationToken": "NextContinuationToken"}
+        for page in self._pages("list_objects_v2", markers):
+            for each in page.get("Contents", ()):
+                if self._is_within(each["Key"]):
+                    yield Blob(self._of_key(each["Key"]), each["Size"])
+
+    def _older(self) -> Iterator[Blob]:
+        markers = {"KeyMarker": "NextKeyMarker", "VersionIdMarker": "NextVersionIdMarker"}
+        for page in self._pages("list_object_versions", markers):
+            for each in page.get("Versions", ()):
+                if self._is_within(each["Key"]) and not each["IsLatest"]:
+                    yield Blob(self._of_key(each["Key"]), each["Size"], each["VersionId"])
+
+    def _is_within(self, key: str) -> bool:
+        """Tell whether a key is below the prefix: "lake" has no part of "lakes/visits.csv"."""
+        own = self._prefix
+        return not own or key == own or key.startswith(f"{own}/")
+
+    def remove(self, blob: Blob, state: Any = None) -> None:
+        """Delete an object with its current version, or one older version."""
+        key = self._key(blob.name)
+        with self._explained(), crash_point("delete", blob.name):
+            if blob.version is not None:
+                self.fs.call_s3(
+                    "delete_object", Bucket=self._bucket, Key=key, VersionId=blob.version
+                )
+                return
+            if state is not None and self._state(blob.name) != state:
+                raise ChangedError
+            version = self._version(key)
+            self.fs.call_s3("delete_object", Bucket=self._bucket, Key=key)
+            if version is not None:  # it is only hidden
+                self.fs.call_s3("delete_object", Bucket=self._bucket, Key=key, VersionId=version)
+
+    def clean(self) -> list[str]:
+        """Return what cannot be seen."""
+        self.blobs()
+        return self._unseen
+
+    def _version(self, key: str) -> str | None:
+        try:
+            told = self.fs.call_s3("head_object", Bucket=self._bucket, Key=key)
+        except FileNotFoundError:
+            return None
+        found = told.get("VersionId")
+        return found if found != "null" else None
+
+    def _fetch(self, blob: Blob, to: Any) -> Any:
+        key = self._key(blob.name)
+        extra = {} if blob.version is None else {"VersionId": blob.version}
+        head = self.fs.call_s3("head_object", Bucket=self._bucket, Key=key, **extra)
+        at, size, etag = 0, head["ContentLength"], head["ETag"]
+        path = f"{self._bucket}/{key}"
+        reader = self.fs if blob.version is None else _of_versions(self.fs)
+        own = {} if blob.version is None else {"version_id": blob.version}
+        with reader.open(path, "rb", **own) as file:
+            while at < size:
+                part = file.read(min(1 << 23, size - at))
+                if not part:
+                    raise ChangedError
+                to.write(part)
+                at += len(part)
+        if blob.version is None and self._state(blob.name) != etag:
+            raise ChangedError
+        return etag
+
+    def _state(self, name: str) -> Any:
+        return self.fs.call_s3("head_object", Bucket=self._bucket, Key=self._key(name))["ETag"]
+
+    def _put(self, name: str, file: Any, state: Any) -> None:
+        key = self._key(name)
+        head = self.fs.call_s3("head_object", Bucket=self._bucket, Key=key)
+        if head["ETag"] != state:
+            raise ChangedError
+        kept = {each: head[each] for each in _KEPT if head.get(each)}
+        if head.get("TagCount"):
+            tags = self.fs.call_s3("get_object_tagging", Bucket=self._bucket, Key=key)["TagSet"]
+            kept["Tagging"] = "&".join(f"{quote(e['Key'])}={quote(e['Value'])}" for e in tags)
+        try:
+            self.fs.call_s3(
+                "put_object", Bucket=self._bucket, Key=key, Body=file.read(), IfMatch=state, **kept
+            )
+        except OSError as error:
+            response = getattr(error.__cause__, "response", None) or {}
+            if response.get("Error", {}).get("Code") in _CHANGED:
+                raise ChangedError from None
+            raise
+        before = head.get("VersionId")
+        if before and before != "null":
+            with crash_point("delete", name):
+                self.fs.call_s3("delete_object", Bucket=self._bucket, Key=key, VersionId=before)
+
+    def _pages(self, method: str, markers: dict[str, str]) -> Iterator[dict[str, Any]]:
+        at: dict[str, Any] = {}
+        while True:
+            page = self.fs.call_s3(method, Bucket=self._bucket, Prefix=self._prefix, **at)
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            at = {name: page[key] for name, key in markers.items() if page.get(key)}
+
+    def _key(self, name: str) -> str:
+        return "/".join(filter(None, (self._prefix, name)))
+
+    def _of_key(self, key: str) -> str:
+        return key.removeprefix(self._prefix).lstrip("/") if key != self._prefix else ""
+
+
+_CHANGED = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
+
+
+def _of_versions(fs: Any) -> Any:
+    # One that was made before may have another endpoint.
+    return type(fs)(**{**fs.storage_options, "version_aware": True, "skip_instance_cache": True})
