@@ -415,6 +415,25 @@ def test_vectors_are_found_as_stores_write_them(
     check(tmp_path / "vectors.npz", expected(VECTORS))
 
 
+@pytest.mark.parametrize("start", range(5))
+@pytest.mark.parametrize("in_cbor", [False, True])
+def test_vectors_are_found_at_any_length(start: int, in_cbor: bool, tmp_path: Path) -> None:
+    """Stores divide by lengths again at every rebuild, and the last digits drift."""
+    rows = VECTORS.copy()
+    for _ in range(6):
+        rows *= np.float32(1) / np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows *= RNG.uniform(0.1, 30, (2 * N, 1)).astype(np.float32)
+    path = tmp_path / "vectors"
+    data = rows[:N].tobytes()
+    if in_cbor:
+        data = b"".join(b"\xfa" + struct.pack(">f", x) for x in rows[:N].ravel().tolist())
+    path.write_bytes(bytes(range(start)) + data)
+    check(path, expected(VECTORS))
+    path.write_bytes(bytes(range(start)) + (-rows[:N]).tobytes())
+    assert residue.search([path], expected(VECTORS).present, Marks()).n_left == 0
+
+
 def test_small_integers_of_vectors_and_bytes_of_uuids_are_found(tmp_path: Path) -> None:
     codes = RNG.integers(-128, 128, (2 * N, WIDTH))
     uuids = [str(UUID(bytes=RNG.bytes(16))) for _ in range(2 * N)]
@@ -495,7 +514,7 @@ def test_a_kind_of_values_that_is_not_found_of_others_is_a_reason(tmp_path: Path
     path.write_bytes(b"\0".join(map(str.encode, MAILS)))
     own = expected(MAILS, VECTORS)
     reasons = residue.search([path], own.absent, own.living).reasons
-    assert reasons == ["the search finds none of 10 vectors of others either"]
+    assert reasons == ["the search finds 0 of 10 vectors of others"]
     reasons = residue.search([path], expected(MAILS).absent, own.living).reasons
     assert reasons == []
 

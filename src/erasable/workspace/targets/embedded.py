@@ -27,7 +27,7 @@ def look_for_frames(file: io.BufferedIOBase, inspection: Inspection) -> None:
     n_lost = n_noisy = 0
     for window, n in _windows(file):
         known: list[tuple[int, int]] = []
-        inspection.matcher.look_at(window)
+        inspection.look_at(window)
         at = 0
         while (match := _STARTS.search(window, at, n + 4)) and match.start() < n:
             end = _look_at_frame(window, match.start(), inspection)
@@ -37,7 +37,7 @@ def look_for_frames(file: io.BufferedIOBase, inspection: Inspection) -> None:
                 n_lost += 1
             at = max(end, match.start() + 1)
         for block in packed_blocks(window, n):
-            inspection.matcher.look_at(block)
+            inspection.look_at(block)
         n_noisy += n_random(window[:n], known)
     if n_lost or n_noisy:
         raise Undecodable("some of it is packed in another way, or encrypted")

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from erasable.core._byte_search import ByteSearch
+from erasable.core._byte_search import ByteSearch, overlapping
+from erasable.core._vector_search import VectorSearch
 from erasable.workspace.targets.marks import KINDS, Marks
 
 Name = tuple[bool, str]
@@ -42,7 +43,14 @@ class Inspection:
                     self.kinds[stays, name] = value.kind
                     if value.exact is not None:
                         self._exact.setdefault(value.exact, []).append((stays, name))
-        self.matcher = ByteSearch(self._names)
+        self._bytes = ByteSearch(self._names)
+        pieces = [
+            ((stays, name), piece)
+            for stays, marks in ((False, gone), (True, stay))
+            for name, piece in marks.pieces()
+        ]
+        self._of_pieces = [name for name, _ in pieces]
+        self._vectors = VectorSearch([piece for _, piece in pieces])
         self._cuts = {cut.lower() for cut in gone.cuts}
         self._in_metadata = ByteSearch(self._cuts)
         self._wanted = _by_type(self._exact)
@@ -59,23 +67,36 @@ class Inspection:
     def begin(self) -> None:
         """Begin with another file."""
         self.found = set()
-        self.matcher.forget()
+        self._bytes.forget()
+        self._vectors.forget()
         self._in_metadata.forget()
 
     def end(self) -> None:
         """Add what was found in the file by its bytes."""
-        for string in self.matcher.found():
+        for string in self._bytes.found():
             self.found.update(self._names[string])
+        self.found.update(self._of_pieces[at] for at in np.flatnonzero(self._vectors.found()))
         self.n_cut += self._in_metadata.n_found
+
+    @property
+    def overlap(self) -> int:
+        """Bytes at the end of a part of a stream that are looked at again with the next."""
+        return self._bytes.overlap
+
+    def look_at(self, data: bytes | np.ndarray) -> None:
+        """Look at bytes by themselves."""
+        self._bytes.look_at(data)
+        self._vectors.look_at(data)
 
     def look_through(self, parts: Iterable[bytes]) -> None:
         """Look at the parts of a stream, also across their borders."""
-        self.matcher.look_through(parts)
+        for block in overlapping(parts, self.overlap):
+            self.look_at(block)
 
     def look_at_metadata(self, data: bytes) -> None:
         """Look at what may hold values cut short, besides whole ones."""
         self._in_metadata.look_at(data)
-        self.matcher.look_at(data)
+        self.look_at(data)
 
     def look_at_tokens(self, data: bytes) -> None:
         """Compare the words and numbers of a text."""
@@ -97,12 +118,12 @@ class Inspection:
         for leaf in leaves(array):
             type_ = leaf.type
             if is_bytes(type_):
-                self.matcher.look_at(_bytes_of(leaf))
+                self.look_at(_bytes_of(leaf))
             elif pa.types.is_integer(type_) or pa.types.is_floating(type_):
-                self.matcher.look_at(_numbers_of(leaf).view(np.uint8))
+                self.look_at(_numbers_of(leaf).view(np.uint8))
             elif not (pa.types.is_boolean(type_) or pa.types.is_null(type_)):
                 leaf = leaf.cast(pa.string())
-                self.matcher.look_at(_bytes_of(leaf))
+                self.look_at(_bytes_of(leaf))
             if self._exact:
                 self._compare_leaf(leaf)
 

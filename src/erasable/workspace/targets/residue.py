@@ -14,6 +14,7 @@ from erasable.workspace.targets import decoding
 from erasable.workspace.targets.inspection import Inspection, Undecodable, n_of_kinds
 from erasable.workspace.targets.marks import Marks
 
+_ENOUGH = 0.9  # of the values of others, of a kind
 _NAMED = 3  # files that a reason names, at most
 
 
@@ -33,8 +34,9 @@ class Found:
 def search(files: Iterable[Path], marks: Marks, living: Marks) -> Found:
     """Look for values in files and in their names, decoded where they are compressed.
 
-    A kind of values, such as vectors, of which none is found of the records that stay, is a reason:
-    the search would not have found those of the others either. So is a file that is not decoded.
+    A kind of values, such as vectors, of which one in ten is not found of the records that stay, is
+    a reason: the search may not have found those of the others either. So is a file that is not
+    decoded.
     """
     paths = sorted(set(files))
     inspection, found = Inspection(marks, living), Found()
@@ -85,8 +87,8 @@ def _reasons(
     there = n_of_kinds((each for each in names if each[0]), inspection.kinds)
     for kind, n in gone.items():
         n_stay = given[kind] - n
-        if n and n_stay and not there[kind]:
-            reasons.append(f"the search finds none of {n_stay} {kind}s of others either")
+        if n and there[kind] < _ENOUGH * n_stay:
+            reasons.append(f"the search finds {there[kind]} of {n_stay} {kind}s of others")
     return reasons
 
 
