@@ -197,7 +197,7 @@ def _inspect_unknown(file: _File, path: Path, inspection: Inspection) -> None:
         return
     is_log = path.parent.name == "_delta_log"
     for block in overlapping(iter(partial(file.read, AT_ONCE), b""), inspection.overlap):
-        (inspection.look_at_metadata if is_log else inspection.look_at)(block)
+        (inspection.look_at_metadata if is_log else inspection.look_at_text)(block)
         inspection.look_at_tokens(block)
         inspection.is_compared &= is_text(block)
 

@@ -62,7 +62,8 @@ def search(files: Iterable[Path], marks: Marks, living: Marks) -> Found:
     found.n_left = sum(not stays for stays, _ in names)
     found.n_living = sum(stays for stays, _ in names)
     found.reasons = _reasons(inspection, names, undecoded)
-    found.compared = bool(n_read and inspection.is_compared and not undecoded)
+    can_be = all(value.exact is not None for value in marks.short.values())
+    found.compared = bool(n_read and can_be and inspection.is_compared and not undecoded)
     return found
 
 
