@@ -7,12 +7,15 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
+
+import numpy as np
 
 from erasable.core._byte_search import ByteSearch
 from erasable.workspace.targets import decoding
 from erasable.workspace.targets.inspection import Inspection, Undecodable, n_of_kinds
-from erasable.workspace.targets.marks import Marks
+from erasable.workspace.targets.marks import Marks, is_vector
 
 _ENOUGH = 0.9  # of the values of others, of a kind
 _NAMED = 3  # files that a reason names, at most
@@ -116,6 +119,15 @@ def marks_among(parts: Iterable[bytes], marks: Collection[bytes]) -> set[bytes]:
     matcher.forget()
     matcher.look_through(parts)
     return matcher.found()
+
+
+def bytes_of(value: Any) -> list[bytes]:
+    """Return a value that was read as bytes in which `marks_among` finds its marks."""
+    if isinstance(value, bytes | bytearray):
+        return [bytes(value)]
+    if is_vector(value):
+        return [np.asarray(value, dtype=form).tobytes() for form in ("<f4", "<f2")]
+    return [str(value).encode(errors="replace")]
 
 
 @lru_cache(maxsize=4)
