@@ -1,4 +1,4 @@
-"""Measure what stores leave of people who were deleted, and write docs/target-benchmarks.md.
+"""Measure what stores leave of people who were deleted, and write docs/benchmarks/targets.md.
 
 ``python benchmarks/targets.py [STORE ...] [--page]``: results are kept in benchmarks/results, one
 file a store; without names, all stores whose clients are installed, and tombstone-erase. With
@@ -27,7 +27,7 @@ from erasable.workspace.targets import residue
 from erasable.workspace.targets.marks import Marks
 
 RESULTS = ROOT / "benchmarks" / "results"
-PAGE = ROOT / "docs" / "target-benchmarks.md"
+PAGE = ROOT / "docs" / "benchmarks" / "targets.md"
 N_ERASED = 100
 N_LIVING = 100
 RIVAL = "tombstone"
@@ -92,6 +92,7 @@ def main() -> None:
             path = RESULTS / f"target-{name}.json"
             path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
             print(name, json.dumps(found), flush=True)
+    PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(), encoding="utf-8")
 
 

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -275,18 +276,29 @@ def test_values_are_found_in_orc(codec: str, tmp_path: Path) -> None:
 def test_short_values_are_compared_where_all_files_are_tables(tmp_path: Path) -> None:
     path = tmp_path / "data.parquet"
     whole = pa.table(
-        {"id": range(500), "x": np.arange(500) / 4, "c": [f"c{i}" for i in range(500)]}
-    )
-    parquet.write_table(whole.slice(0, 300), path)
-    for left, value in ((1, 299), (0, 300), (1, "c299"), (0, "c300"), (1, 74.75), (0, 75.25)):
+        {
+            "id": range(500), "x": np.arange(500) / 4, "c": [f"c{at}" for at in range(500)],
+            "tenth": pa.array(np.arange(500) / 10, pa.float32()),
+            "price": pa.array([Decimal(at) / 2 for at in range(500)], pa.decimal128(9, 3)),
+            "said": [f'"{at}"' for at in range(500)],
+        }
+    ).slice(0, 300)  # fmt: skip
+    parquet.write_table(whole, path)
+    csv.write_csv(whole, tmp_path / "data.csv")
+    for left, value in (
+        (1, 299), (0, 300), (1, "c299"), (0, "c300"), (1, 74.75), (0, 75.25), (1, 29.7), (0, 30.9),
+        (1, Decimal("149.5")), (0, Decimal("150.5")), (1, '"29"'), (0, '"300"'),
+    ):  # fmt: skip
         gone, living = Marks(), Marks()
         gone.add(value)
         living.add(3)
-        found = residue.search([path], gone, living)
-        assert (found.n_left, found.n_living, found.compared) == (left, 1, True)
-        csv.write_csv(whole.slice(0, 300), tmp_path / "data.csv")
-        found = residue.search([tmp_path / "data.csv"], gone, living)
-        assert (found.n_left, found.n_living, found.compared) == (left, 1, True)
+        for each in (path, tmp_path / "data.csv"):
+            if value != '"29"' or each == path:  # which CSV writes otherwise
+                found = residue.search([each], gone, living)
+                assert (found.n_left, found.n_living, found.compared) == (left, 1, True)
+    gone.add(b"x")
+    assert not residue.search([path], gone, living).compared
+    gone.drop([b"x"])
     (tmp_path / "index.bin").write_bytes(bytes(5_000))
     assert not residue.search([path, tmp_path / "index.bin"], gone, living).compared
 
@@ -415,6 +427,25 @@ def test_vectors_are_found_as_stores_write_them(
     check(tmp_path / "vectors.npz", expected(VECTORS))
 
 
+@pytest.mark.parametrize("start", range(5))
+@pytest.mark.parametrize("in_cbor", [False, True])
+def test_vectors_are_found_at_any_length(start: int, in_cbor: bool, tmp_path: Path) -> None:
+    """Stores divide by lengths again at every rebuild, and the last digits drift."""
+    rows = VECTORS.copy()
+    for _ in range(6):
+        rows *= np.float32(1) / np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows *= RNG.uniform(0.1, 30, (2 * N, 1)).astype(np.float32)
+    path = tmp_path / "vectors"
+    data = rows[:N].tobytes()
+    if in_cbor:
+        data = b"".join(b"\xfa" + struct.pack(">f", x) for x in rows[:N].ravel().tolist())
+    path.write_bytes(bytes(range(start)) + data)
+    check(path, expected(VECTORS))
+    path.write_bytes(bytes(range(start)) + (-rows[:N]).tobytes())
+    assert residue.search([path], expected(VECTORS).present, Marks()).n_left == 0
+
+
 def test_small_integers_of_vectors_and_bytes_of_uuids_are_found(tmp_path: Path) -> None:
     codes = RNG.integers(-128, 128, (2 * N, WIDTH))
     uuids = [str(UUID(bytes=RNG.bytes(16))) for _ in range(2 * N)]
@@ -495,7 +526,7 @@ def test_a_kind_of_values_that_is_not_found_of_others_is_a_reason(tmp_path: Path
     path.write_bytes(b"\0".join(map(str.encode, MAILS)))
     own = expected(MAILS, VECTORS)
     reasons = residue.search([path], own.absent, own.living).reasons
-    assert reasons == ["the search finds none of 10 vectors of others either"]
+    assert reasons == ["the search finds 0 of 10 vectors of others"]
     reasons = residue.search([path], expected(MAILS).absent, own.living).reasons
     assert reasons == []
 

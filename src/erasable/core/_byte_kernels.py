@@ -86,6 +86,97 @@ def index_windows(
         firsts[place] = i
 
 
+class Directions(NamedTuple):
+    """Pieces of vectors, found at any length: an index from the ratio of two numbers to pieces.
+
+    The two numbers are at `pairs[i]` and after it in row i of `pieces`, whose rest is not a number.
+    """
+
+    shift: np.uint32
+    bitmap: np.ndarray  # one bit for each value of the hash of a ratio
+    keys: np.ndarray  # ratios without their last bits, in a table with open addresses
+    firsts: np.ndarray
+    nexts: np.ndarray
+    owners: np.ndarray  # of an entry of the index: which piece
+    pieces: np.ndarray
+    sizes: np.ndarray
+    pairs: np.ndarray
+
+
+_FACTOR_32 = np.uint32(0x9E3779B1)
+_TOLERANCE = 4e-6  # of a number in single precision that was divided by lengths a few times
+
+
+@subroutine
+def _is_along(numbers: np.ndarray, at: int, directions: Directions, which: int) -> bool:
+    size, pair = directions.sizes[which], directions.pairs[which]
+    first = at - pair
+    if first < 0 or first + size > numbers.size:
+        return False
+    piece = directions.pieces[which]
+    scale = float(numbers[at]) / piece[pair]
+    if not scale > 0:
+        return False
+    for i in range(size):
+        expected = scale * piece[i]
+        if not abs(float(numbers[first + i]) - expected) <= _TOLERANCE * abs(expected):
+            return False
+    return True
+
+
+@kernel
+def search_directions(numbers: np.ndarray, directions: Directions, found: np.ndarray) -> None:
+    """Set `found` for each piece that numbers in single precision hold."""
+    n_places = np.uint32(directions.keys.size - 1)
+    for i in range(numbers.size - 1):
+        key = np.float32(numbers[i + 1] / numbers[i]).view(np.uint32) >> np.uint32(6)
+        value = np.uint32(np.uint32(key * _FACTOR_32) >> directions.shift)
+        word = directions.bitmap[value >> np.uint32(6)]
+        if (word >> np.uint64(value & np.uint32(63))) & np.uint64(1):
+            place = value & n_places
+            while directions.firsts[place] >= 0:
+                if directions.keys[place] == key:
+                    entry = directions.firsts[place]
+                    while entry >= 0:
+                        which = directions.owners[entry]
+                        if not found[which] and _is_along(numbers, i, directions, which):
+                            found[which] = True
+                        entry = directions.nexts[entry]
+                place = np.uint32(place + np.uint32(1)) & n_places
+
+
+@kernel
+def has_run(data: np.ndarray, byte: int, stride: int, n: int) -> bool:
+    """Tell whether a byte is at n places, each so many bytes after the one before."""
+    for i in range(data.size - stride * (n - 1)):
+        if data[i] == byte:
+            k = 1
+            while k < n and data[i + k * stride] == byte:
+                k += 1
+            if k == n:
+                return True
+    return False
+
+
+@kernel
+def index_ratios(
+    entries: np.ndarray, shift: np.uint32, bitmap: np.ndarray,
+    keys: np.ndarray, firsts: np.ndarray, nexts: np.ndarray,
+) -> None:  # fmt: skip
+    """Fill the index of `Directions`."""
+    n_places = np.uint32(keys.size - 1)
+    for i in range(entries.size):
+        key = entries[i]
+        value = np.uint32(key * _FACTOR_32) >> shift
+        bitmap[value >> np.uint32(6)] |= np.uint64(1) << np.uint64(value & np.uint32(63))
+        place = value & n_places
+        while firsts[place] >= 0 and keys[place] != key:
+            place = (place + np.uint32(1)) & n_places
+        keys[place] = key
+        nexts[i] = firsts[place]
+        firsts[place] = i
+
+
 @kernel
 def next_lz4(data: np.ndarray, start: int, stop: int, out: np.ndarray) -> tuple[int, int, int]:
     """Find the next LZ4 block that has its size, in four bytes, before it, and decode it.

@@ -63,16 +63,22 @@ class ByteSearch:
 
     def look_through(self, parts: Iterable[bytes]) -> None:
         """Look at parts of one stream, also across their borders."""
-        kept = b""
-        for part in parts:
-            block = kept + part
+        for block in overlapping(parts, self.overlap):
             self.look_at(block)
-            kept = block[len(block) - self.overlap :] if self.overlap < len(block) else block
 
     def found(self) -> set[bytes]:
         """Return the strings that were found, as they were given."""
         lower = {own[at] for own, _, found in self._parts for at in np.flatnonzero(found)}
         return {each for each in self._given if each.lower() in lower}
+
+
+def overlapping(parts: Iterable[bytes], n: int) -> Iterator[bytes]:
+    """Return the parts of a stream, each after the last n bytes before it."""
+    kept = b""
+    for part in parts:
+        block = kept + part
+        yield block
+        kept = block[max(len(block) - n, 0) :]
 
 
 def _patterns(strings: Sequence[bytes], width: int) -> Patterns:

@@ -20,6 +20,7 @@ from scipy.sparse import csr_array
 import erasable
 from erasable.core import _jit
 from erasable.core._byte_search import ByteSearch, packed_blocks
+from erasable.core._vector_search import VectorSearch
 from erasable.core.errors import InvalidInputError, InvalidTypeError, TooFewRecordsError
 from erasable.core.records import Records
 
@@ -267,7 +268,9 @@ def _leave_out() -> None:
 def _search() -> None:
     """Search bytes, and decode a packed block."""
     ByteSearch([b"a longer string", b"shorter"]).look_at(bytes(_N))
-    packed_blocks(bytes(_N))
+    for _ in packed_blocks(bytes(_N)):
+        pass
+    VectorSearch([np.arange(1.0, 10)]).look_at(bytes(_N))
 
 
 USES: dict[str, Callable[[], None]] = {

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 
+from erasable.core._byte_search import overlapping
 from erasable.workspace.targets import decoded_tables, lance_files, sqlite_pages
 from erasable.workspace.targets.avro import avro_blocks
 from erasable.workspace.targets.embedded import look_for_frames
@@ -61,7 +62,7 @@ def _inspect(file: _File, path: Path, inspection: Inspection, depth: int) -> Non
         head = next(blocks, b"")
         is_manifest = b"format-version" in head  # of Iceberg
         for block in chain([head], blocks):
-            (inspection.look_at_metadata if is_manifest else inspection.matcher.look_at)(block)
+            (inspection.look_at_metadata if is_manifest else inspection.look_at)(block)
     elif look := _reader_of(head, tail):
         if file.seekable():
             _look_through(file, inspection)
@@ -195,13 +196,10 @@ def _inspect_unknown(file: _File, path: Path, inspection: Inspection) -> None:
         look_for_frames(file, inspection)
         return
     is_log = path.parent.name == "_delta_log"
-    kept = b""
-    for part in iter(partial(file.read, AT_ONCE), b""):
-        block = kept + part
-        (inspection.look_at_metadata if is_log else inspection.matcher.look_at)(block)
+    for block in overlapping(iter(partial(file.read, AT_ONCE), b""), inspection.overlap):
+        (inspection.look_at_metadata if is_log else inspection.look_at_text)(block)
         inspection.look_at_tokens(block)
         inspection.is_compared &= is_text(block)
-        kept = block[-inspection.matcher.overlap :]
 
 
 def _arrow_codec(codec: str, file: BinaryIO) -> Iterator[bytes]:

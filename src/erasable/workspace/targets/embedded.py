@@ -14,6 +14,8 @@ from erasable.workspace.targets.inspection import Inspection, Undecodable
 from erasable.workspace.targets.randomness import n_random
 
 _AT_ONCE = 1 << 22
+_TRIED, _STEP = 64, 1 << 16  # bytes that are given to a decoder at first, and then
+_FEWEST = 16  # bytes that a part becomes, at least: fewer come by chance
 _LONGEST = 1 << 20  # bytes of a part that are sure to be seen as one
 _MOST = 1 << 28  # bytes that a part may become
 _ZSTD, _LZ4 = b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18"
@@ -27,7 +29,7 @@ def look_for_frames(file: io.BufferedIOBase, inspection: Inspection) -> None:
     n_lost = n_noisy = 0
     for window, n in _windows(file):
         known: list[tuple[int, int]] = []
-        inspection.matcher.look_at(window)
+        inspection.look_at(window)
         at = 0
         while (match := _STARTS.search(window, at, n + 4)) and match.start() < n:
             end = _look_at_frame(window, match.start(), inspection)
@@ -37,7 +39,7 @@ def look_for_frames(file: io.BufferedIOBase, inspection: Inspection) -> None:
                 n_lost += 1
             at = max(end, match.start() + 1)
         for block in packed_blocks(window, n):
-            inspection.matcher.look_at(block)
+            inspection.look_at(block)
         n_noisy += n_random(window[:n], known)
     if n_lost or n_noisy:
         raise Undecodable("some of it is packed in another way, or encrypted")
@@ -63,19 +65,27 @@ def _look_at_frame(window: bytes, at: int, inspection: Inspection) -> int:
         return _look_at_arrow(window, at, _end_of_zstd(window, at), "zstd", inspection)
     if start == _LZ4:
         return _look_at_arrow(window, at, _end_of_lz4(window, at), "lz4", inspection)
-    decoder, n = zlib.decompressobj(47), 0  # gzip or zlib
-    data, parts = window[at:], []
+    parts, end = _inflated(window, at)
+    if sum(map(len, parts)) >= _FEWEST:
+        inspection.look_through(parts)  # also of a part that is cut off
+        return end
+    return 0
+
+
+def _inflated(window: bytes, at: int) -> tuple[list[bytes], int]:
+    """Decode gzip or zlib; return what there is, and where it ends, 0 if it does not."""
+    decoder, parts, n = zlib.decompressobj(47), list[bytes](), 0
+    step = _TRIED
     try:
-        while not decoder.eof and data and n < _MOST:
+        while not decoder.eof and at < len(window) and n < _MOST:
+            data = window[at : at + step]
             parts.append(decoder.decompress(data, _AT_ONCE))
             n += len(parts[-1])
-            data = decoder.unconsumed_tail
+            at += len(data) - len(decoder.unconsumed_tail) - len(decoder.unused_data)
+            step = _STEP
     except zlib.error:
-        pass
-    if n < 16:
-        return 0
-    inspection.look_through(parts)  # also of a part that is cut off
-    return len(window) - len(decoder.unused_data) if decoder.eof else 0
+        return parts, 0
+    return parts, at if decoder.eof else 0
 
 
 def _look_at_arrow(window: bytes, at: int, end: int, codec: str, inspection: Inspection) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -10,13 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from erasable.core._byte_search import ByteSearch
+from erasable.core._byte_search import ByteSearch, overlapping
+from erasable.core._vector_search import VectorSearch
 from erasable.workspace.targets.marks import KINDS, Marks
 
 Name = tuple[bool, str]
 """Of a value: whether its record stays, and its name among the marks."""
 
 _TOKENS = re.compile(rb"[^0-9A-Za-z_.+\-\x80-\xff]+")  # what is between numbers and words
+_NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _NOT_TEXT = bytes(set(range(32)) - {9, 10, 12, 13})
 
 
@@ -42,10 +45,23 @@ class Inspection:
                     self.kinds[stays, name] = value.kind
                     if value.exact is not None:
                         self._exact.setdefault(value.exact, []).append((stays, name))
-        self.matcher = ByteSearch(self._names)
+        self._bytes = ByteSearch(self._names)
+        pieces = [
+            ((stays, name), piece)
+            for stays, marks in ((False, gone), (True, stay))
+            for name, piece in marks.pieces()
+        ]
+        self._of_pieces = [name for name, _ in pieces]
+        self._vectors = VectorSearch([piece for _, piece in pieces])
         self._cuts = {cut.lower() for cut in gone.cuts}
         self._in_metadata = ByteSearch(self._cuts)
         self._wanted = _by_type(self._exact)
+        self._with_signs = {
+            spelled.encode(): text
+            for text in self._exact
+            for spelled in {text, json.dumps(text)[1:-1]}
+            if spelled != text or _TOKENS.search(text.encode())
+        }
         self.found: set[Name] = set()  # in the file that is looked at
         self.reasons: list[str] = []
         self.is_compared = True  # whether all values of all files were compared
@@ -59,33 +75,52 @@ class Inspection:
     def begin(self) -> None:
         """Begin with another file."""
         self.found = set()
-        self.matcher.forget()
+        self._bytes.forget()
+        self._vectors.forget()
         self._in_metadata.forget()
 
     def end(self) -> None:
         """Add what was found in the file by its bytes."""
-        for string in self.matcher.found():
+        for string in self._bytes.found():
             self.found.update(self._names[string])
+        self.found.update(self._of_pieces[at] for at in np.flatnonzero(self._vectors.found()))
         self.n_cut += self._in_metadata.n_found
+
+    @property
+    def overlap(self) -> int:
+        """Bytes at the end of a part of a stream that are looked at again with the next."""
+        return self._bytes.overlap
+
+    def look_at(self, data: bytes | np.ndarray) -> None:
+        """Look at bytes by themselves."""
+        self._bytes.look_at(data)
+        self._vectors.look_at(data)
 
     def look_through(self, parts: Iterable[bytes]) -> None:
         """Look at the parts of a stream, also across their borders."""
-        self.matcher.look_through(parts)
+        for block in overlapping(parts, self.overlap):
+            self.look_at(block)
 
     def look_at_metadata(self, data: bytes) -> None:
         """Look at what may hold values cut short, besides whole ones."""
         self._in_metadata.look_at(data)
-        self.matcher.look_at(data)
+        self.look_at(data)
+
+    def look_at_text(self, data: bytes | np.ndarray) -> None:
+        """Look at a text by itself, which holds no vectors but those that are written out."""
+        self._bytes.look_at(data)
 
     def look_at_tokens(self, data: bytes) -> None:
         """Compare the words and numbers of a text."""
-        if self._exact:
-            tokens = {each.decode(errors="replace") for each in set(_TOKENS.split(data))}
-            for text in self._exact.keys() & tokens:
+        if not self._exact:
+            return
+        tokens = {each.decode(errors="replace") for each in set(_TOKENS.split(data))}
+        self.compare(tokens)
+        if any(isinstance(each, int | float) for each in self._wanted):
+            self.compare([float(each) for each in tokens if _NUMBER.fullmatch(each)])
+        for spelled, text in self._with_signs.items():
+            if spelled in data:
                 self.found.update(self._exact[text])
-            for text in self._exact.keys() - tokens:
-                if _TOKENS.search(text.encode()) and text.encode() in data:
-                    self.found.update(self._exact[text])
 
     def compare(self, values: Collection[object]) -> None:
         """Compare values of a table."""
@@ -96,26 +131,36 @@ class Inspection:
         """Look at a column: at its bytes, and at its values one by one."""
         for leaf in leaves(array):
             type_ = leaf.type
-            if is_bytes(type_):
-                self.matcher.look_at(_bytes_of(leaf))
-            elif pa.types.is_integer(type_) or pa.types.is_floating(type_):
-                self.matcher.look_at(_numbers_of(leaf).view(np.uint8))
-            elif not (pa.types.is_boolean(type_) or pa.types.is_null(type_)):
-                leaf = leaf.cast(pa.string())
-                self.matcher.look_at(_bytes_of(leaf))
+            if pa.types.is_boolean(type_) or pa.types.is_null(type_):
+                continue
+            spelled = leaf
+            if pa.types.is_integer(type_) or pa.types.is_floating(type_):
+                self.look_at(_numbers_of(leaf).view(np.uint8))
+            elif pa.types.is_string(type_) or pa.types.is_large_string(type_):
+                self.look_at_text(_bytes_of(leaf))
+            elif is_bytes(type_):
+                self.look_at(_bytes_of(leaf))
+            else:
+                spelled = leaf.cast(pa.string())
+                self.look_at_text(_bytes_of(spelled))
             if self._exact:
-                self._compare_leaf(leaf)
+                self._compare_leaf(leaf if pa.types.is_decimal(type_) else spelled)
 
     def _compare_leaf(self, leaf: pa.Array) -> None:
-        if pa.types.is_integer(leaf.type) or pa.types.is_floating(leaf.type):
-            numbers = [each for each in self._wanted if isinstance(each, int | float)]
+        type_ = leaf.type
+        if pa.types.is_decimal(type_):
+            leaf = leaf.cast(pa.float64())
+        if not is_bytes(type_):
             there = _numbers_of(leaf)
-            self.compare(np.intersect1d(there, _as(numbers, there.dtype)).tolist())
-        elif is_bytes(leaf.type):
+            numbers = [each for each in self._wanted if _fits(each, there.dtype)]
+            with np.errstate(over="ignore"):
+                mask = np.isin(np.array(numbers).astype(there.dtype), there)
+            self.compare([numbers[at] for at in np.flatnonzero(mask)])
+        else:
             texts = [each for each in self._wanted if isinstance(each, str)]
             given = pa.array([each.encode() for each in texts], pa.large_binary())
-            there = pc.unique(leaf.cast(pa.large_binary()))
-            self.compare([texts[at] for at in _where(pc.is_in(given, there))])
+            found = pc.is_in(given, pc.unique(leaf.cast(pa.large_binary())))
+            self.compare([texts[at] for at in np.flatnonzero(found.to_numpy(zero_copy_only=False))])
 
 
 def is_bytes(type_: pa.DataType) -> bool:
@@ -193,13 +238,16 @@ def _by_type(exact: dict[str, list[Name]]) -> dict[object, list[Name]]:
     return found
 
 
-def _as(numbers: list[int | float], dtype: np.dtype) -> np.ndarray:
+def _fits(value: object, dtype: np.dtype) -> bool:
+    """Tell whether a number can be in a column."""
     if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            return np.array(numbers, dtype=np.float64).astype(dtype)
+        return isinstance(value, int | float)
     limits = np.iinfo(dtype)
-    own = [int(each) for each in numbers if each == each // 1 and limits.min <= each <= limits.max]
-    return np.array(own, dtype=dtype)
+    return (
+        isinstance(value, int | float)
+        and limits.min <= value <= limits.max
+        and value == int(value)
+    )  # fmt: skip
 
 
 def _numbers_of(leaf: pa.Array) -> np.ndarray:
@@ -228,7 +276,3 @@ def _bytes_of(leaf: pa.Array) -> np.ndarray:
     offsets = np.frombuffer(buffers[1], dtype="<i8" if is_large else "<i4")
     first, last = offsets[leaf.offset], offsets[leaf.offset + len(leaf)]
     return np.frombuffer(buffers[2], dtype=np.uint8)[first:last]
-
-
-def _where(mask: pa.Array) -> list[int]:
-    return np.flatnonzero(np.asarray(mask.to_numpy(zero_copy_only=False), dtype=bool)).tolist()

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import numpy as np
 
-from erasable.workspace.targets.vector_forms import forms_of_vector, piece_of
+from erasable.workspace.targets.vector_forms import forms_of_vector, numbers_of, piece_of
 
 SHORTEST = 6
 """Bytes of a mark, at least: shorter ones are in a file by chance."""
@@ -134,6 +134,13 @@ class Marks:
         for name, value in self.values.items():
             for form in _forms(value.seeds):
                 yield name, form
+
+    def pieces(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Return numbers of the vectors, each with the name of its value."""
+        for name, value in self.values.items():
+            for seed in value.seeds:
+                if seed[0] == _OF_VECTOR:
+                    yield name, numbers_of(seed[1:])
 
     def every(self) -> set[bytes]:
         """Return all bytes to look for."""

@@ -17,6 +17,7 @@ from erasable.workspace.targets import decoding
 from erasable.workspace.targets.inspection import Inspection, Undecodable, n_of_kinds
 from erasable.workspace.targets.marks import Marks, is_vector
 
+_ENOUGH = 0.9  # of the values of others, of a kind
 _NAMED = 3  # files that a reason names, at most
 
 
@@ -36,8 +37,9 @@ class Found:
 def search(files: Iterable[Path], marks: Marks, living: Marks) -> Found:
     """Look for values in files and in their names, decoded where they are compressed.
 
-    A kind of values, such as vectors, of which none is found of the records that stay, is a reason:
-    the search would not have found those of the others either. So is a file that is not decoded.
+    A kind of values, such as vectors, of which one in ten is not found of the records that stay, is
+    a reason: the search may not have found those of the others either. So is a file that is not
+    decoded.
     """
     paths = sorted(set(files))
     inspection, found = Inspection(marks, living), Found()
@@ -63,7 +65,8 @@ def search(files: Iterable[Path], marks: Marks, living: Marks) -> Found:
     found.n_left = sum(not stays for stays, _ in names)
     found.n_living = sum(stays for stays, _ in names)
     found.reasons = _reasons(inspection, names, undecoded)
-    found.compared = bool(n_read and inspection.is_compared and not undecoded)
+    can_be = all(value.exact is not None for value in marks.short.values())
+    found.compared = bool(n_read and can_be and inspection.is_compared and not undecoded)
     return found
 
 
@@ -88,8 +91,8 @@ def _reasons(
     there = n_of_kinds((each for each in names if each[0]), inspection.kinds)
     for kind, n in gone.items():
         n_stay = given[kind] - n
-        if n and n_stay and not there[kind]:
-            reasons.append(f"the search finds none of {n_stay} {kind}s of others either")
+        if n and there[kind] < _ENOUGH * n_stay:
+            reasons.append(f"the search finds {there[kind]} of {n_stay} {kind}s of others")
     return reasons
 
 
@@ -116,6 +119,15 @@ def marks_among(parts: Iterable[bytes], marks: Collection[bytes]) -> set[bytes]:
     matcher.forget()
     matcher.look_through(parts)
     return matcher.found()
+
+
+def bytes_of(value: Any) -> list[bytes]:
+    """Return a value that was read as bytes in which `marks_among` finds its marks."""
+    if isinstance(value, bytes | bytearray):
+        return [bytes(value)]
+    if is_vector(value):
+        return [np.asarray(value, dtype=form).tobytes() for form in ("<f4", "<f2")]
+    return [str(value).encode(errors="replace")]
 
 
 @lru_cache(maxsize=4)

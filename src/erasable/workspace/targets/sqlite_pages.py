@@ -88,7 +88,7 @@ def _look_at_pages(
 ) -> bool:
     """Look across the borders of pages; return whether any has room that is not empty."""
     pages = _Pages(file, start, before, size, n)
-    length = inspection.matcher.overlap
+    length = inspection.overlap
     has_room = bool(pages.goes_on.any())
     for first in range(0, n, _PAGES):
         rows = pages.some(first)[:, before:]
@@ -98,7 +98,7 @@ def _look_at_pages(
                 end = row[max(place - length, 0) : place].tobytes()
                 joined += [end + each for each in pages.beginnings(number, length)]
             if joined:
-                inspection.matcher.look_at(b"\0".join(joined))
+                inspection.look_at(b"\0".join(joined))
             has_room = has_room or _has_room(row, 100 if first + at == 0 and not before else 0)
     return has_room
 
@@ -161,7 +161,7 @@ def _opened(file: BinaryIO, path: Path, depth: int) -> sqlite3.Connection:
 
 def _look_at_values(values: list[object], inspection: Inspection) -> None:
     texts = [each for each in values if isinstance(each, bytes)]
-    inspection.matcher.look_at(b"\0".join(texts))
+    inspection.look_at(b"\0".join(texts))
     if inspection.has_exact:
         inspection.compare({each for each in values if isinstance(each, int | float)})
         short = {each for each in texts if len(each) < _SHORT}

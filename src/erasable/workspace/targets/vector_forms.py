@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 
 _NUMBERS = 12  # of a vector that are looked for
-_ULPS = range(-3, 4)  # by which the lengths differ that stores compute
 
 
 def piece_of(vector: np.ndarray) -> bytes:
@@ -19,22 +18,21 @@ def piece_of(vector: np.ndarray) -> bytes:
     return np.concatenate([[np.linalg.norm(vector)], piece]).astype("<f8").tobytes()
 
 
+def numbers_of(piece: bytes) -> np.ndarray:
+    """Return the numbers of what `piece_of` returned."""
+    return np.frombuffer(piece, dtype="<f8")[1:]
+
+
 def forms_of_vector(piece: bytes) -> Iterator[bytes]:
     """Return the bytes by which a vector is found, of what `piece_of` returned.
 
-    Its numbers as they are, and divided by its length, as stores keep them for cosine distance:
-    they compute in single precision, and differ in the last digits of the length.
+    Its numbers as they are, and divided by its length. In single precision, digits of the latter
+    differ: `numbers_of` is for a search that allows for it.
     """
     length, *numbers = np.frombuffer(piece, dtype="<f8").tolist()
     plain = np.array(numbers)
     yield from _written(plain)
     yield from _written(plain / length)
-    single = plain.astype(np.float32)
-    near = np.float32(length)
-    for n in _ULPS:
-        norm = (near.view(np.int32) + np.int32(n)).view(np.float32)
-        yield (single / norm).astype("<f4").tobytes()
-        yield (single * (np.float32(1) / norm)).astype("<f4").tobytes()
     if np.array_equal(plain, np.rint(plain)) and np.abs(plain).max() < 256 and plain.size >= 8:
         yield (plain.astype(np.int64) & 255).astype(np.uint8).tobytes()
 
