@@ -196,7 +196,8 @@ class RecordTarget(Target):
                     plan.marks.drop(own)
                     if field_ in self.read_back:
                         continue
-                    for value in own[: N_LIVING - len(plan.living)]:
+                    share = max(1, N_LIVING // len(batch.fields))  # some of each field
+                    for value in own[: min(share, N_LIVING - len(plan.living))]:
                         plan.living.add(value)
             plan.keys[self.name] = sorted(keys, key=repr)
             plan.changed[self.name] = len(keys)
