@@ -44,17 +44,15 @@ def _clear(path: Path, begin: int) -> None:
 
 
 def count_directions(folder: Path, marks: Marks) -> int | None:
-    """Return of how many marks an index has a vector of any length; None if it cannot be read."""
+    """Count marks of which an index has a vector of any length; None if it cannot be read.
+
+    Bytes of other marks are no direction that a vector has.
+    """
     vectors = _vectors(folder)
     if vectors is None:
         return None
     width = vectors.shape[1]
-    wanted = [
-        np.frombuffer(form, dtype="<f4")
-        for forms in marks.forms.values()
-        for form in forms
-        if len(form) == 4 * width
-    ]
+    wanted = [np.frombuffer(form, "<f4") for form in marks.every() if len(form) == 4 * width]
     if not wanted or not len(vectors):
         return 0
     directions = _unit(np.array(wanted))
