@@ -24,11 +24,12 @@ from erasable.workspace.targets import kinds
 from erasable.workspace.targets.protocol import Settings, Subject
 target = kinds.opened({place!r}, Settings((Subject(*{subject!r}),)))
 module, at, n = sys.modules[type(target).__module__].__file__, {at!r}, 0
-begun = not {begin!r}
+begun, ended = not {begin!r}, False
 def line(frame, event, _):
-    global n, begun
+    global n, begun, ended
     begun = begun or frame.f_code.co_name == {begin!r}
-    if begun and event == "line":
+    ended = ended or frame.f_code.co_name == {end!r}
+    if begun and not ended and event == "line":
         n += 1
         if n == at:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -42,15 +43,21 @@ print(n, verdict.word, verdict.reason)
 
 
 def erased_apart(
-    place: str, subject: tuple[str, str], identities: Iterable[Any], at: int = 0, begin: str = ""
+    place: str,
+    subject: tuple[str, str],
+    identities: Iterable[Any],
+    at: int = 0,
+    begin: str = "",
+    end: str = "",
 ) -> int | None:
     """Erase people in another process; return how many lines it passed, None if it was killed.
 
-    Lines are counted from the first call of a method `begin`, or from the start.
+    Lines are counted from the first call of a method `begin`, or from the start, until that of
+    `end`, or throughout.
     """
     code = _ERASURE.format(
         here=str(_HERE), place=place, subject=subject, at=at, identities=list(identities),
-        begin=begin,
+        begin=begin, end=end,
     )  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if done.returncode == -signal.SIGKILL:

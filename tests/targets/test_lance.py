@@ -224,12 +224,15 @@ def test_a_killed_erasure_is_finished_by_the_next(tmp_path: Path) -> None:
         return tmp_path / name, f"lancedb:{tmp_path / name}#docs"
 
     _, place = fresh("whole")
-    n_lines = erased_apart(place, ("email", "email"), identities, begin="delete")
+    n_lines = erased_apart(place, ("email", "email"), identities, begin="delete", end="files")
     assert n_lines is not None
     for kill in range(10):
         folder, place = fresh(f"killed{kill}")
         at = 1 + kill * (n_lines - 1) // 9
-        assert erased_apart(place, ("email", "email"), identities, at, begin="delete") is None
+        assert (
+            erased_apart(place, ("email", "email"), identities, at, begin="delete", end="files")
+            is None
+        )
         left = lancedb.connect(folder).open_table("docs").search().to_list()
         assert {IDS[each] for each in stay} <= {each["id"] for each in left}
         with opened(folder) as target:  # as steps do that know an earlier plan

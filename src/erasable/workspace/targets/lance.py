@@ -20,6 +20,7 @@ import pyarrow as pa
 from lancedb.index import FTS, Bitmap, BTree, LabelList
 
 from erasable.core.errors import SourceError
+from erasable.workspace.targets.fields import places_of
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
 
 _AT_ONCE = 4_096  # rows of a batch
@@ -80,9 +81,11 @@ class LanceTarget(RecordTarget):
             self._table.checkout_latest()
             for batch in self._table.search().to_batches(_AT_ONCE):
                 rows = _flat(pa.Table.from_batches([batch]))
-                fields = dict(
-                    each for name in rows.column_names for each in _fields(name, rows[name])
-                )
+                fields = {
+                    part: values
+                    for name in rows.column_names
+                    for part, values in places_of(name, _values(rows[name]))
+                }
                 keys = []
                 for named in zip(*(fields[name] for name in subjects), strict=True):
                     keys.append((*named, seen[named]))
@@ -166,18 +169,6 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return pa.string() if pa.types.is_large_string(kind) else kind
-
-
-def _fields(name: str, column: pa.ChunkedArray) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Return the values of a column; a list of texts has a field for each place in it."""
-    values = _values(column)
-    kind = column.type
-    if pa.types.is_list(kind) and not pa.types.is_primitive(kind.value_type):
-        lists = [value or [] for value in values]
-        for at in range(max(map(len, lists), default=0)):
-            yield f"{name}[{at}]", [value[at] if at < len(value) else None for value in lists]
-    else:
-        yield name, values
 
 
 def _values(column: pa.ChunkedArray) -> Sequence[Any]:

@@ -1,0 +1,104 @@
+"""Files in which Chroma keeps an index of vectors, by the format of hnswlib with a header apart."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from erasable.workspace.targets.marks import Marks
+
+VECTORS = "data_level0.bin"
+_HEADER, _LENGTHS = "header.bin", "length.bin"
+_FORMAT = struct.Struct("<i6Q")  # version, offset, room, elements, size of one, label, vector
+_VERSION = 1
+_N_COMPARED = 12  # numbers of a vector that marks have
+_AT_ONCE = 100_000  # vectors that are compared at a time
+_NEAR = 1e-10  # 1 minus the cosine of what differs by rounding alone; that is 1e-14
+
+
+def clear_unused(folder: Path, *, has_lengths: bool) -> None:
+    """Fill what the files have no use for with zeros: the room for more vectors, and for lengths.
+
+    Chroma writes memory there that it has not cleared, with texts and vectors of whoever was in it.
+    Lengths of vectors are used by the cosine alone.
+    """
+    shape = _shape(folder)
+    if shape is None:
+        return
+    _clear(folder / VECTORS, shape.n * shape.size)
+    _clear(folder / _LENGTHS, 4 * shape.n if has_lengths else 0)
+
+
+def _clear(path: Path, begin: int) -> None:
+    n = path.stat().st_size - begin
+    if n > 0:
+        with path.open("r+b") as file:
+            file.seek(begin)
+            file.write(bytes(n))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def count_directions(folder: Path, marks: Marks) -> int | None:
+    """Count marks of which an index has a vector of any length; None if it cannot be read.
+
+    Bytes of other marks are no direction that a vector has.
+    """
+    vectors = _vectors(folder)
+    if vectors is None:
+        return None
+    width = vectors.shape[1]
+    wanted = [np.frombuffer(form, "<f4") for form in marks.every() if len(form) == 4 * width]
+    if not wanted or not len(vectors):
+        return 0
+    directions = _unit(np.array(wanted))
+    found = np.zeros(len(wanted), dtype=bool)
+    for at in range(0, len(vectors), _AT_ONCE):
+        near = directions @ _unit(vectors[at : at + _AT_ONCE]).T
+        found |= near.max(axis=1) > 1 - _NEAR
+    return int(found.sum())
+
+
+class _Shape(NamedTuple):
+    n: int  # vectors
+    size: int  # bytes of an element: links, vector, label
+    start: int  # of its vector
+    stop: int
+
+
+def _shape(folder: Path) -> _Shape | None:
+    """Return how the file of vectors is laid out; None if that is not known."""
+    header = (folder / _HEADER).read_bytes()
+    if len(header) < _FORMAT.size:
+        return None
+    version, _, _, n, size, label, start = _FORMAT.unpack_from(header)
+    if version != _VERSION or not start < label <= size:
+        return None
+    if (folder / VECTORS).stat().st_size < n * size:
+        return None
+    return _Shape(n, size, start, label)
+
+
+def _vectors(folder: Path) -> np.ndarray | None:
+    """Return the first numbers of all vectors, also of those that are marked as deleted."""
+    if not (folder / _HEADER).exists():  # it has never been written
+        return np.zeros((0, _N_COMPARED), dtype=np.float32)
+    shape = _shape(folder)
+    if shape is None:
+        return None
+    data = np.fromfile(folder / VECTORS, dtype=np.uint8, count=shape.n * shape.size)
+    stop = min(shape.stop, shape.start + 4 * _N_COMPARED)
+    first: np.ndarray = data.reshape(shape.n, shape.size)[:, shape.start : stop].copy()
+    return first.view("<f4")
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors with the length 1, in double precision; those that are no numbers are 0."""
+    wide = np.nan_to_num(vectors.astype(np.float64), nan=0, posinf=0, neginf=0)
+    length = np.linalg.norm(wide, axis=1, keepdims=True)
+    np.divide(wide, length, out=wide, where=length > 0)
+    return wide
