@@ -34,6 +34,7 @@ _OWN = {
     "milvus": ("milvus", "MilvusTarget"),  # milvus:FILE#COLLECTION, or milvus+http://HOST#...
     "qdrant": ("qdrant", "QdrantTarget"),  # qdrant:FOLDER#COLLECTION, or qdrant+http://HOST#...
     "redis": ("redis", "RedisTarget"),  # redis://HOST:PORT/DATABASE#PATTERN
+    "rediss": ("redis", "RedisTarget"),  # the same with encryption
 }
 _FILES = ("files", "FilesTarget")  # a folder, or a prefix in an object store
 _DATABASES = ("databases", "DatabaseTarget")  # what SQLAlchemy has a dialect for
