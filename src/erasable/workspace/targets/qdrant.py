@@ -252,9 +252,10 @@ def _named(vectors: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _as_pickled(vectors: Any) -> Iterator[tuple[str, Any]]:
-    """Return vectors, and the bytes of their first numbers as a pickle has them."""
+    """Return the first numbers of vectors by the bytes that a pickle has of them."""
     for name, each in _named(vectors):
-        yield name, each
-        first = [number for number in each[:6] if isinstance(number, float)]
-        if first and len(first) == len(each[:6]):
-            yield f"{name} as pickled", b"".join(b"G" + struct.pack(">d", n) for n in first)
+        first = list(each[:6])
+        if all(isinstance(number, float) for number in first):
+            yield name, b"".join(b"G" + struct.pack(">d", number) for number in first)
+        else:  # integers, or several vectors
+            yield name, each
