@@ -38,6 +38,10 @@ def _own_folder(
         monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
         for category in (DeprecationWarning, FutureWarning):
             warnings.filterwarnings("ignore", category=category)  # of MLflow about others
+    if "import SqliteStore" in request.path.read_text(encoding="utf-8"):
+        for name in ("langchain_community", "langgraph.store.sqlite", "llama_index.core"):
+            pytest.importorskip(name, reason=f"{name} is not installed", exc_type=ImportError)
+        warnings.simplefilter("ignore")  # of these packages about others
     if "dask" in request.path.read_text(encoding="utf-8"):
         warnings.filterwarnings("ignore", category=DeprecationWarning)  # of Dask about pandas
     lay_out(tmp_path)

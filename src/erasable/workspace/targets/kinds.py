@@ -6,8 +6,9 @@ URLs begin, and which names a subclass of `erasable.workspace.targets.protocol.T
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
 from erasable.core._optional import needs
@@ -34,6 +35,7 @@ _OWN = {
     "milvus": ("milvus", "MilvusTarget"),  # milvus:FILE#COLLECTION, or milvus+http://HOST#...
     "qdrant": ("qdrant", "QdrantTarget"),  # qdrant:FOLDER#COLLECTION, or qdrant+http://HOST#...
     "redis": ("redis", "RedisTarget"),  # redis://HOST:PORT/DATABASE#PATTERN
+    "rediss": ("redis", "RedisTarget"),  # the same with encryption
 }
 _FILES = ("files", "FilesTarget")  # a folder, or a prefix in an object store
 _DATABASES = ("databases", "DatabaseTarget")  # what SQLAlchemy has a dialect for
@@ -62,9 +64,8 @@ def opened(place: str, settings: Settings) -> Target:
         return _own(*_FILES)(place, settings)
     if kind in _OWN:
         return _own(*_OWN[kind])(place, settings)
-    for each in entry_points(group=GROUP, name=kind):
-        found: Opener = each.load()
-        return found(place, settings)
+    if added := sorted({each.value: each for each in entry_points(group=GROUP, name=kind)}.items()):
+        return _added(kind, added)(place, settings)
     if "://" in place:
         return _own(*_DATABASES)(place, settings)
     raise SourceError(
@@ -72,6 +73,32 @@ def opened(place: str, settings: Settings) -> Target:
         f"{', '.join(f'{each}:' for each in _OWN)}; a package adds others by entry points of the "
         f"group {GROUP!r}"
     )
+
+
+def _added(kind: str, found: Sequence[tuple[str, EntryPoint]]) -> Opener:
+    """Load the class that a package adds; SourceError where it is broken, or no target."""
+    (value, entry), *others = found
+    if others:
+        names = ", ".join(repr(each) for each, _ in found)
+        raise SourceError(
+            f"{len(found)} packages open {kind[:40]!r}: {names}; expected one; uninstall the others"
+        )
+    try:
+        opener: Opener = entry.load()
+    except Exception as error:  # whatever the package does when it is imported
+        raise SourceError(
+            f"{value!r}, which opens {kind[:40]!r}, could not be imported "
+            f"({type(error).__name__}); expected a subclass of Target"
+        ) from None
+    is_target = isinstance(opener, type) and issubclass(opener, Target)
+    missing = sorted(getattr(opener, "__abstractmethods__", ()))
+    if not is_target or missing:
+        came = f"without {', '.join(missing)}" if missing else f"a {type(opener).__name__}"
+        raise SourceError(
+            f"{value!r}, which opens {kind[:40]!r}, is {came}; expected a subclass of Target that "
+            "has all of its methods"
+        )
+    return opener
 
 
 def _own(module: str, name: str) -> Opener:

@@ -1,0 +1,85 @@
+"""Records that are documents, with values in values, and what refuses a place of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from erasable.core.errors import ErasableError, SourceError
+from erasable.workspace.targets.marks import forms_of, is_vector
+from erasable.workspace.targets.protocol import Records, Subject
+
+_FIELDS_SHOWN = 8  # names of fields in a message
+
+
+def leaves(document: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Return the values of a document that hold no others, by their paths; vectors are whole.
+
+    >>> dict(leaves({"text": "a", "metadata": {"user": "ann", "tags": ["x", "y"]}}))
+    {'text': 'a', 'metadata.user': 'ann', 'metadata.tags.0': 'x', 'metadata.tags.1': 'y'}
+    """
+    if isinstance(document, Mapping):
+        within: Iterable[tuple[Any, Any]] = document.items()
+    elif isinstance(document, list | tuple) and not is_vector(document):
+        within = enumerate(document)
+    else:
+        yield path, document
+        return
+    for name, value in within:
+        yield from leaves(value, f"{path}.{name}" if path else str(name))
+
+
+def records(
+    keys: Sequence[Any], documents: Iterable[Mapping[str, Any]], subjects: Sequence[Subject]
+) -> Records:
+    """Return documents as records, a field for each path.
+
+    Values of a document lie in one place, and leave together: those too short to be looked for are
+    left out where there is a longer one. Texts come first, as files have them as they are.
+    """
+    wanted = {subject.field for subject in subjects}
+    fields: dict[str, list[Any]] = {}
+    for at, document in enumerate(documents):
+        values = {path: value for path, value in leaves(document) if value is not None}
+        long = {path for path, value in values.items() if any(forms_of(value))}
+        for path, value in values.items():
+            if path in long or path in wanted or not long:
+                fields.setdefault(path, [None] * len(keys))[at] = value
+    ordered = sorted(fields, key=lambda path: (path not in wanted, not _has_text(fields[path])))
+    return Records(keys, {path: fields[path] for path in ordered})
+
+
+def _has_text(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, str) for value in values)
+
+
+def refuse_unknown(
+    shown: str, batches: Iterable[Records], subjects: Sequence[Subject], name: str
+) -> None:
+    """Raise SourceError if there are records, and none has a subject field."""
+    wanted = {subject.field for subject in subjects}
+    known: set[str] = set()
+    for batch in batches:
+        known.update(batch.fields)
+        if known & wanted:
+            return
+    if known:
+        have = ", ".join(map(repr, sorted(known)[:_FIELDS_SHOWN]))
+        raise SourceError(
+            f"{shown!r}: no record of {name} has the field {', '.join(map(repr, sorted(wanted)))}; "
+            f"expected a field that says whose a record is; there are {have}"
+        )
+
+
+@contextmanager
+def refused_as(shown: str, came: str, expected: str) -> Iterator[None]:
+    """Raise SourceError for errors of a client, whose messages may hold values and passwords."""
+    try:
+        yield
+    except (ErasableError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # a panic of a client in Rust is no Exception
+        raise SourceError(
+            f"{shown!r} {came} ({type(error).__name__}); expected {expected}"
+        ) from None

@@ -1,0 +1,266 @@
+"""Collections of Milvus Lite as targets."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("milvus_lite", reason="Milvus is optional")
+pytest.importorskip("pymilvus", reason="Milvus is optional")
+
+import numpy as np
+import pyarrow.parquet as pq
+from corpus import (
+    MANY,
+    ONE,
+    SOME,
+    VECTORS,
+    WIDTH,
+    N,
+    data_of,
+    email,
+    killed,
+    text,
+    there,
+)
+from milvus_lite import MilvusLite, server_manager_instance
+from people import Named, erased
+from pymilvus import DataType, MilvusClient
+
+from erasable.core.errors import SourceError
+from erasable.workspace.targets import milvus
+from erasable.workspace.targets.milvus import MilvusTarget
+from erasable.workspace.targets.protocol import Settings, Subject
+from erasable.workspace.targets.steps import NOT_PROVED
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+SETTINGS = Settings((Subject("user", "email"),))
+
+
+def key(at: int) -> str:
+    """Return the primary key of a record."""
+    return f"key-{at:06d}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Make a collection with an index, a dynamic field and two flushes."""
+    folder = tmp_path / "m.db"
+    client = MilvusClient(str(folder))
+    schema = client.create_schema(auto_id=False, enable_dynamic_field=True)
+    schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=40)
+    schema.add_field("user", DataType.VARCHAR, max_length=80)
+    schema.add_field("vector", DataType.FLOAT_VECTOR, dim=WIDTH)
+    indexes = client.prepare_index_params()
+    indexes.add_index("vector", index_type="HNSW", metric_type="COSINE", params={"M": 8})
+    client.create_collection("docs", schema=schema, index_params=indexes)
+    for half in (range(N // 2), range(N // 2, N)):
+        client.insert("docs", [record(at) for at in half])
+        client.flush("docs")
+    client.close()
+    server_manager_instance.release_server(str(folder))
+    return folder
+
+
+def record(at: int) -> dict[str, Any]:
+    """Return a record; its text is a dynamic field."""
+    return {"id": key(at), "user": email(at), "vector": VECTORS[at], "text": text(at)}
+
+
+READS = """
+import json, sys
+from milvus_lite import MilvusLite
+with MilvusLite(sys.argv[1]) as kept:
+    found = kept.get_collection("docs")
+    found.load()
+    rows = found.query("id != ''", output_fields=["*"], limit=10_000)
+    near = found.search([rows[0]["vector"]], top_k=1)
+print(json.dumps([rows, near[0][0]["id"]], default=float))
+"""
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Read a collection in another process; a record has to be found by its own vector."""
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", READS, str(folder)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    rows, near = json.loads(found.stdout.splitlines()[-1])
+    assert near == rows[0]["id"]
+    return {row["id"]: row for row in rows}
+
+
+def left(folder: Path, gone: list[int]) -> tuple[int, int, int]:
+    """Count vectors, texts and keys that any file has, those of tables decoded."""
+    parts = data_of([folder])
+    for path in folder.rglob("*.parquet"):
+        table = pq.read_table(path)
+        columns = table.drop_columns([name for name in table.column_names if name == "vector"])
+        parts.append(json.dumps(columns.to_pydict(), default=str).encode())
+        if "vector" in table.column_names:
+            vectors = np.array(table["vector"].to_pylist(), dtype="<f4")
+            parts.append(vectors.tobytes())
+    return (
+        there(parts, [VECTORS[at].tobytes() for at in gone]),
+        there(parts, [text(at).encode() for at in gone]),
+        there(parts, [key(at).encode() for at in gone]),
+    )
+
+
+@pytest.mark.parametrize("gone", [ONE, SOME, MANY], ids=["0.05%", "5%", "15%"])
+def test_the_files_keep_nothing_of_those_who_left(store: Path, gone: list[int]) -> None:
+    before = read(store)
+    assert left(store, gone) == (len(gone),) * 3
+    with MilvusTarget(f"milvus:{store}#docs", SETTINGS) as target:
+        plan, verdict = erased(target, *map(email, gone))
+    assert verdict.reason is None
+    assert plan.changed == {"docs": len(gone)}
+    assert left(store, gone) == (0, 0, 0)
+    stay = [at for at in range(N) if at not in set(gone)]
+    assert left(store, stay[:50]) == (50, 50, 50)
+    after = read(store)
+    assert after == {key(at): before[key(at)] for at in stay}
+
+
+def test_the_clean_up_that_is_documented_leaves_them(store: Path) -> None:
+    """It is the control of the test above."""
+    client = MilvusClient(str(store))
+    client.delete("docs", ids=[key(at) for at in SOME])
+    client.flush("docs")
+    client.compact("docs")
+    client.close()
+    server_manager_instance.release_server(str(store))
+    assert left(store, SOME) == (len(SOME),) * 3
+
+
+def test_a_file_whose_records_all_leave(store: Path) -> None:
+    """The first half of the records is one file."""
+    before = read(store)
+    gone = list(range(N // 2))
+    with MilvusTarget(f"milvus:{store}#docs", SETTINGS) as target:
+        erased(target, *map(email, gone))
+    assert left(store, gone) == (0, 0, 0)
+    assert read(store) == {key(at): before[key(at)] for at in range(N // 2, N)}
+
+
+def test_earlier_versions_leave_as_well(store: Path) -> None:
+    client = MilvusClient(str(store))
+    client.upsert("docs", [record(7) | {"text": "another text of this person"}])
+    client.close()
+    server_manager_instance.release_server(str(store))
+    with MilvusTarget(f"milvus:{store}#docs", SETTINGS) as target:
+        erased(target, email(7))
+    assert left(store, [7]) == (0, 0, 0)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from erasable.workspace.targets import milvus_files
+from test_milvus import MilvusTarget, Named, SETTINGS, SOME, email
+
+n_left = int(sys.argv[2])
+
+def dying(call):
+    def count(*arguments, **named):
+        global n_left
+        n_left -= 1
+        if n_left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*arguments, **named)
+    return count
+
+target = MilvusTarget(f"milvus:{sys.argv[1]}#docs", SETTINGS)
+plan = target.find(Named(*map(email, SOME)))
+MilvusTarget.delete = dying(MilvusTarget.delete)
+MilvusTarget.close = dying(MilvusTarget.close)
+os.replace = dying(os.replace)
+os.fsync = dying(os.fsync)
+Path.unlink = dying(Path.unlink)
+milvus_files.pq.write_table = dying(milvus_files.pq.write_table)
+target.erase(plan)
+target.compact()
+"""
+
+
+@pytest.mark.soak
+def test_a_killed_erasure_is_finished_by_the_next(store: Path) -> None:
+    before = read(store)
+    stay = {at: before[at] for at in before if at not in set(map(key, SOME))}
+    n_killed = 0
+    for n in (0, 1, 2, 4, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18):
+        n_killed += killed(KILLED, store, n)
+        found = read(store)
+        assert {at: found[at] for at in stay} == stay
+    assert n_killed >= 10
+    with MilvusTarget(f"milvus:{store}#docs", SETTINGS) as target:
+        target.erase(target.find(Named(*map(email, SOME))))
+        assert target.compact() == []
+    assert left(store, SOME) == (0, 0, 0)
+    assert read(store) == stay
+
+
+def test_snapshots_keep_records(store: Path) -> None:
+    with MilvusLite(str(store)) as kept:
+        kept.create_snapshot("docs", "monday")
+    with MilvusTarget(f"milvus:{store}#docs", SETTINGS) as target:
+        _, verdict = erased(target, email(7))
+    assert verdict.word == NOT_PROVED
+    assert verdict.reason is not None
+    assert "1 snapshots of the collection keep records" in verdict.reason
+
+
+def test_an_alias_stands_for_the_collection(store: Path) -> None:
+    with MilvusLite(str(store)) as kept:
+        kept.create_alias("docs", "notes")
+    with MilvusTarget(f"milvus:{store}#notes", SETTINGS) as target:
+        plan, _ = erased(target, email(7))
+    assert plan.changed == {"notes": 1}
+    assert left(store, [7]) == (0, 0, 0)
+
+
+def test_a_collection_that_another_program_has_open(store: Path) -> None:
+    with (
+        MilvusLite(str(store)),
+        pytest.raises(SourceError, match=r"could not be opened .*no other program has open"),
+    ):
+        MilvusTarget(f"milvus:{store}#docs", SETTINGS)
+
+
+def test_there_is_no_collection(store: Path) -> None:
+    with pytest.raises(SourceError, match=r"no collection 'notes'; expected one of: 'docs'"):
+        MilvusTarget(f"milvus:{store}#notes", SETTINGS)
+
+
+def test_there_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="there is no store; expected the folder"):
+        MilvusTarget(f"milvus:{tmp_path / 'none.db'}#docs", SETTINGS)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_of_milvus_lite_2(tmp_path: Path) -> None:
+    (tmp_path / "old.db").write_bytes(b"SQLite format 3\0")
+    with pytest.raises(SourceError, match="a file of Milvus Lite 2; expected a folder"):
+        MilvusTarget(f"milvus:{tmp_path / 'old.db'}#docs", SETTINGS)
+
+
+def test_no_record_has_the_subject(store: Path) -> None:
+    with pytest.raises(SourceError, match="no record of 'docs' has the field 'owner'"):
+        MilvusTarget(f"milvus:{store}#docs", Settings((Subject("owner", "email"),)))
+
+
+def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(milvus, "_CONNECTING", 1)
+    with pytest.raises(SourceError, match=r"could not be opened .*a user and password") as error:
+        MilvusTarget("milvus+http://ann:geheim@127.0.0.1:1/shop#docs", SETTINGS)
+    assert "geheim" not in str(error.value)
+    assert len(str(error.value).splitlines()) == 1

