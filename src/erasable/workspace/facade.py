@@ -1176,7 +1176,7 @@ class Workspace:
             The URL of a database, as SQLAlchemy has it, or another place.
         subjects : sequence of str
             Columns that say whose rows there are, as "customers.mail:email"; without a type, of
-            type id.
+            type id. An identity may be inside JSON, as in "docs.data.user:id".
         action : {"delete", "null", "mask"}, default="delete"
             What becomes of the rows. With "null" they stay, and all columns but those of keys and
             of `keep` become null; with "mask" texts become "erased" instead.

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +24,7 @@ MASK = "erased"
 """What masked texts become."""
 
 _AT_ONCE = 5_000  # values of one statement
+_GROUPED = ("sqlite", "postgresql", "duckdb", "mysql", "mariadb")  # long texts, too
 _VECTOR = ("[", "]")  # around the numbers of a vector as text, such as pgvector's
 
 
@@ -47,6 +47,8 @@ class Values:
 
     def drop_shared(self, connection: sa.Connection, rows: RowPlan, *, has_left: bool) -> None:
         """Leave out the values that rows have in the same column that stay."""
+        if connection.dialect.name not in _GROUPED:
+            return
         for column, texts in self.texts.items():
             known = isinstance(column.type, sa.String | sa.LargeBinary | sa.types.NullType)
             if not known or column.info.get(relations.UNKNOWN_TYPE):
@@ -107,8 +109,8 @@ def living(connection: sa.Connection, rows: RowPlan, leaving: Values) -> Marks:
     gone = {text for texts in leaving.texts.values() for text in texts}
     for table in rows.leaving:
         stay = Values()
-        with closing(_staying(connection, table, rows, *table.columns)) as others:
-            for row in islice(others, N_LIVING):
+        with closing(_staying(connection, table, rows, *table.columns, n=N_LIVING)) as others:
+            for row in others:
                 for column, value in zip(table.columns, row, strict=True):
                     stay.add(column, value)
         for texts in stay.texts.values():
@@ -119,12 +121,17 @@ def living(connection: sa.Connection, rows: RowPlan, leaving: Values) -> Marks:
 
 
 def _staying(
-    connection: sa.Connection, table: sa.Table, rows: RowPlan, *columns: sa.Column[Any]
+    connection: sa.Connection,
+    table: sa.Table,
+    rows: RowPlan,
+    *columns: sa.Column[Any],
+    n: int | None = None,
 ) -> Generator[tuple[Any, ...]]:
-    """Return columns of the rows that do not leave."""
+    """Return columns of the rows that do not leave, of `n` or more of them."""
     key = relations.key_of(table)
     left = set(rows.leaving.get(table, ()))
     every = sa.select(*key, *columns).execution_options(stream_results=True)
+    every = every.limit(None if n is None else n + len(left))
     with closing(connection.execute(every)) as result:
         for row in result:
             if tuple(row[: len(key)]) not in left:
