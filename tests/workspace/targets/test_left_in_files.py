@@ -25,7 +25,10 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         base.execute("create table people (id integer primary key, mail text, body text, x blob)")
         base.executemany(
             "insert into people values (?, ?, ?, ?)",
-            [(i, PEOPLE[i], f"a long text of {i * i}, " * 20, bytes([200 + i] * 30)) for i in range(N)],
+            [
+                (i, PEOPLE[i], f"a long text of {i * i}, " * 20, bytes([200 + i] * 30))
+                for i in range(N)
+            ],
         )
         base.commit()
     return tmp_path / "shop.db"
