@@ -127,9 +127,9 @@ class DatabaseTarget(Target):
             with closing(connection.execute(every)) as result:
                 while rows := result.fetchmany(_AT_ONCE):
                     _refuse_unreadable(rows, owner)
-                    each = {tuple(row[:-1]): owner.identity(row[-1]) for row in rows}
-                    found = people.among({*each.values()} - {None}, owner.subject)
-                    of.update((key, value) for key, value in each.items() if value in found)
+                    each = [(tuple(row[:-1]), owner.identity(row[-1])) for row in rows]
+                    found = people.among({value for _, value in each} - {None}, owner.subject)
+                    of.update((key, value) for key, value in each if value in found)
                     names.update(((owner.subject, value), name) for value, name in found.items())
         return layout, wanted, names
 
