@@ -1295,7 +1295,8 @@ class Workspace:
             The name of a target, or a place that need not be one; see `add_target`.
         subjects : sequence of str, default=()
             Fields that say whose records there are, as "mail:email", of a database
-            "customers.mail:email"; without a type, of type id. A target has its own.
+            "customers.mail:email"; without a type, of type id. An identity may be inside JSON, as
+            in "docs.data.user:id". A target has its own.
         action : {"delete", "null", "mask"}, default="delete"
             What becomes of the rows. With "null" they stay, and all columns but those of keys and
             of `keep` become null; with "mask" texts become "erased" instead.

@@ -126,9 +126,10 @@ class DatabaseTarget(Target):
             every = every.execution_options(stream_results=True)
             with closing(connection.execute(every)) as result:
                 while rows := result.fetchmany(_AT_ONCE):
-                    found = people.among({row[-1] for row in rows}, owner.subject)
                     _refuse_unreadable(rows, owner)
-                    of.update((tuple(row[:-1]), row[-1]) for row in rows if row[-1] in found)
+                    each = [(tuple(row[:-1]), owner.identity(row[-1])) for row in rows]
+                    found = people.among({value for _, value in each} - {None}, owner.subject)
+                    of.update((key, value) for key, value in each if value in found)
                     names.update(((owner.subject, value), name) for value, name in found.items())
         return layout, wanted, names
 
@@ -164,7 +165,7 @@ class DatabaseTarget(Target):
         tries = _takes_back(connection, changed)
         if tries:
             self._change(connection, layout, rows)
-        values.drop_shared(connection, has_left=tries)
+        values.drop_shared(connection, rows, has_left=tries)
         plan.living = leaving.living(connection, rows, values)
         plan.marks = values.marks(layout.owners, wanted)
         if connection.dialect.name == "postgresql":  # checks that wait for the end are made now
@@ -254,8 +255,8 @@ def _still(connection: sa.Connection, owner: Owner, wanted: Values) -> Values:
     for row in relations.locked(connection, owner.table, wanted, owner.column):
         n_rows += 1
         key: Key = tuple(row[:-1])
-        if row[-1] == wanted.get(key):
-            found[key] = row[-1]
+        if (value := owner.identity(row[-1])) == wanted.get(key):
+            found[key] = value
     if n_rows > len(wanted):
         raise SourceError(
             f"{n_rows} rows of table {owner.table.key!r} have the {len(wanted)} keys of the rows "
@@ -277,7 +278,9 @@ def _overwrite(
     connection: sa.Connection, table: sa.Table, keys: Sequence[Key], columns: dict[str, bool]
 ) -> None:
     unique = _unique(table)
-    same = {name: None if is_null else leaving.MASK for name, is_null in columns.items()}
+    same: dict[str, Any] = {
+        name: sa.null() if is_null else leaving.MASK for name, is_null in columns.items()
+    }
     each = [name for name, is_null in columns.items() if not is_null and name in unique]
     if not each:
         relations.change_rows(connection, table, keys, same)

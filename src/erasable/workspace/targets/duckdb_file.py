@@ -74,6 +74,8 @@ class DuckStorage:
                 in_files |= of
                 if of and not (in_rows and path == self._path):
                     found.where.append(path.name)
+        if self._path.with_name(self._path.name + ".tmp").exists():
+            found.reasons.append("a folder of temporary files is beside it")
         found.n_left, found.n_living = marks.count(in_rows | in_files), living.count(there)
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,11 @@ class Owner:
     subject: Subject
     table: sa.Table
     column: sa.Column[Any]
+    path: tuple[str, ...] = ()  # where the identity is in the JSON, or the dotted text, of a column
+
+    def identity(self, value: Any) -> Any:
+        """Return the identity in a value of the column, None if it has none."""
+        return at_path(value, self.path) if self.path else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,27 +98,60 @@ def _check_names(known: sa.MetaData, names: Collection[str], what: str) -> None:
 def _owners(known: sa.MetaData, given: Iterable[Subject]) -> Iterator[Owner]:
     """Find columns such as "customers.mail"."""
     for subject in given:
-        parts = subject.field.split(".")  # a name may have dots of its own
-        splits = [(".".join(parts[:n]), ".".join(parts[n:])) for n in range(1, len(parts))]
-        fitting = [
-            (known.tables[of], own)
-            for of, own in splits
-            if of in known.tables and own in known.tables[of].columns
-        ]
-        if not fitting:
-            raise SourceError(
-                f"there is no column {subject.field[:80]!r} in the database; expected "
-                f"TABLE.COLUMN, of the tables {', '.join(sorted(known.tables))}"
-            )
-        table, name = fitting[-1]
+        table, column, path = _resolved(known, subject.field)
         relations.key_of(table)
-        column = table.columns[name]
-        if isinstance(column.type, sa.ARRAY | sa.JSON) or column.info.get(NESTED):
+        is_nested = isinstance(column.type, sa.ARRAY | sa.JSON) or column.info.get(NESTED)
+        if is_nested and not path:
             raise SourceError(
                 f"the column {subject.field[:80]!r} holds lists or JSON; expected one with an "
-                "identity in each row"
+                "identity in each row, or a key of the JSON, as in docs.data.user:id"
             )
-        yield Owner(subject, table, column)
+        yield Owner(subject, table, column, path)
+
+
+def _resolved(known: sa.MetaData, field: str) -> tuple[sa.Table, sa.Column[Any], tuple[str, ...]]:
+    """Find a column by its table and name, which may have dots; the rest is a path in it."""
+    parts = field.split(".")
+    for end in range(len(parts), 1, -1):  # a whole name comes before a path
+        for n in range(end - 1, 0, -1):
+            table = known.tables.get(".".join(parts[:n]))
+            name = ".".join(parts[n:end])
+            if table is not None and name in table.columns:
+                return table, table.columns[name], tuple(parts[end:])
+    raise SourceError(
+        f"there is no column {field[:80]!r} in the database; expected TABLE.COLUMN, of the tables "
+        f"{', '.join(sorted(known.tables))}"
+    )
+
+
+def at_path(value: Any, path: Iterable[str]) -> Any:
+    """Return what is at a path of keys and numbers in JSON, or in a text with dots.
+
+    >>> at_path('{"user": {"ids": [7, 8]}}', ["user", "ids", "1"]), at_path("notes.ann", ["1"])
+    (8, 'ann')
+    """
+    for name in path:
+        inner = parsed(value)
+        if inner is None and isinstance(value, str):
+            inner = value.split(".")
+        if isinstance(inner, dict):
+            value = inner.get(name)
+        elif isinstance(inner, list) and name.isdecimal() and int(name) < len(inner):
+            value = inner[int(name)]
+        else:
+            return None
+    is_one = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return value if is_one else None
+
+
+def parsed(value: Any) -> dict[str, Any] | list[Any] | None:
+    """Return JSON that a value is or is a text of; None of other values."""
+    if isinstance(value, str | bytes):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, dict | list) else None
 
 
 # -- overwriting -----------------------------------------------------------------------------------

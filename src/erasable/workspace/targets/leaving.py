@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +15,7 @@ import sqlalchemy as sa
 from erasable.core.errors import InvalidIdsError
 from erasable.workspace.identity.canonical import canonical
 from erasable.workspace.targets import relations
-from erasable.workspace.targets.layout import Layout, Owner
+from erasable.workspace.targets.layout import Layout, Owner, parsed
 from erasable.workspace.targets.marks import SHORTEST, Marks, is_vector
 from erasable.workspace.targets.protocol import N_LIVING, Subject
 from erasable.workspace.targets.relations import Key, RowPlan
@@ -25,6 +24,7 @@ MASK = "erased"
 """What masked texts become."""
 
 _AT_ONCE = 5_000  # values of one statement
+_GROUPED = ("sqlite", "postgresql", "duckdb", "mysql", "mariadb")  # long texts, too
 _VECTOR = ("[", "]")  # around the numbers of a vector as text, such as pgvector's
 
 
@@ -33,24 +33,22 @@ class Values:
     """Texts, bytes and vectors of leaving rows, by columns."""
 
     texts: dict[sa.Column[Any], Counter[Any]] = field(default_factory=dict)
+    inner: dict[sa.Column[Any], set[str]] = field(default_factory=dict)  # in JSON
     vectors: list[tuple[Any, str]] = field(default_factory=list)  # each as it is spelled, too
 
     def add(self, column: sa.Column[Any], value: Any) -> None:
         """Add a value of a row, if files can be searched for it."""
-        if isinstance(value, dict | list) and not is_vector(value):
-            for each in _texts_in(value):
-                self.add(column, each)
-        elif is_vector(value):
-            self.vectors.append((value, str(value)))
-        elif isinstance(value, str | bytes):
-            vector = _vector_of(value)
-            if vector is not None:
-                self.vectors.append((vector, str(value)))
-            elif len(value.strip()) >= SHORTEST:
-                self.texts.setdefault(column, Counter())[value] += 1
+        if (vector := _vector_of(value)) is not None:
+            self.vectors.append((vector, str(value)))
+        elif (inner := parsed(value)) is not None:
+            self.inner.setdefault(column, set()).update(_texts_in(inner))
+        elif isinstance(value, str | bytes) and len(value.strip()) >= SHORTEST:
+            self.texts.setdefault(column, Counter())[value] += 1
 
-    def drop_shared(self, connection: sa.Connection, *, has_left: bool) -> None:
+    def drop_shared(self, connection: sa.Connection, rows: RowPlan, *, has_left: bool) -> None:
         """Leave out the values that rows have in the same column that stay."""
+        if connection.dialect.name not in _GROUPED:
+            return
         for column, texts in self.texts.items():
             known = isinstance(column.type, sa.String | sa.LargeBinary | sa.types.NullType)
             if not known or column.info.get(relations.UNKNOWN_TYPE):
@@ -62,6 +60,9 @@ class Values:
                 for value, n in connection.execute(there):
                     if n > (0 if has_left else texts[value]):
                         del texts[value]
+        for column, inner in self.inner.items():
+            for value in _staying(connection, column.table, rows, column):
+                inner.difference_update(_texts_in(parsed(value[0])))
 
     def marks(self, owners: Iterable[Owner], found: Mapping[Subject, Mapping[Key, Any]]) -> Marks:
         """Return them as marks, with the identities by which rows were found."""
@@ -69,6 +70,9 @@ class Values:
         for texts in self.texts.values():
             for text in texts:
                 marks.add(text)
+        for inner in self.inner.values():
+            for text in inner:
+                marks.add(text, json.dumps(text)[1:-1])
         for vector, spelled in self.vectors:
             marks.add(vector, spelled)
         for owner in owners:
@@ -103,21 +107,35 @@ def living(connection: sa.Connection, rows: RowPlan, leaving: Values) -> Marks:
     """Return some values of rows that stay, which a search has to find."""
     found = Marks()
     gone = {text for texts in leaving.texts.values() for text in texts}
-    for table, keys in rows.leaving.items():
-        key = relations.key_of(table)
-        left = set(keys)
-        every = sa.select(*key, table).execution_options(stream_results=True)
-        with closing(connection.execute(every)) as result:
-            stay = Values()
-            others = (row for row in result if tuple(row[: len(key)]) not in left)
-            for row in islice(others, N_LIVING):
-                for column, value in zip(table.columns, row[len(key) :], strict=True):
+    for table in rows.leaving:
+        stay = Values()
+        with closing(_staying(connection, table, rows, *table.columns, n=N_LIVING)) as others:
+            for row in others:
+                for column, value in zip(table.columns, row, strict=True):
                     stay.add(column, value)
         for texts in stay.texts.values():
             for text in sorted(texts.keys() - gone, key=repr):
                 if len(found) < N_LIVING and not str(text).startswith(MASK):
                     found.add(text)
     return found
+
+
+def _staying(
+    connection: sa.Connection,
+    table: sa.Table,
+    rows: RowPlan,
+    *columns: sa.Column[Any],
+    n: int | None = None,
+) -> Generator[tuple[Any, ...]]:
+    """Return columns of the rows that do not leave, of `n` or more of them."""
+    key = relations.key_of(table)
+    left = set(rows.leaving.get(table, ()))
+    every = sa.select(*key, *columns).execution_options(stream_results=True)
+    every = every.limit(None if n is None else n + len(left))
+    with closing(connection.execute(every)) as result:
+        for row in result:
+            if tuple(row[: len(key)]) not in left:
+                yield tuple(row[len(key) :])
 
 
 def _plain(value: Any) -> Any:
@@ -131,21 +149,17 @@ def _spellings(value: Any, subject: Subject) -> Iterator[str]:
         return
 
 
-def _texts_in(value: Any) -> Iterator[Any]:
-    """Return the texts and vectors in JSON."""
-    inner = value.values() if isinstance(value, dict) else value
-    for each in inner:
-        if isinstance(each, dict | list) and not is_vector(each):
+def _texts_in(value: Any) -> Iterator[str]:
+    """Return the texts in JSON that can be looked for."""
+    if isinstance(value, str) and len(value.strip()) >= SHORTEST:
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
             yield from _texts_in(each)
-        else:
-            yield each
 
 
-def _vector_of(value: str | bytes) -> list[float] | None:
-    if not isinstance(value, str) or (value[:1], value[-1:]) != _VECTOR:
-        return None
-    try:
-        found = json.loads(value)
-    except (ValueError, RecursionError):
-        return None
-    return found if is_vector(found) else None
+def _vector_of(value: Any) -> Any:
+    """Return a vector, or what a text is the numbers of; None of other values."""
+    if isinstance(value, str) and (value[:1], value[-1:]) == _VECTOR:
+        value = parsed(value)
+    return value if is_vector(value) else None
