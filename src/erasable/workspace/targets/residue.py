@@ -128,17 +128,3 @@ def bytes_of(value: Any) -> list[bytes]:
     if is_vector(value):
         return [np.asarray(value, dtype=form).tobytes() for form in ("<f4", "<f2")]
     return [str(value).encode(errors="replace")]
-
-
-@lru_cache(maxsize=4)
-def _matcher(marks: frozenset[bytes]) -> ByteSearch:
-    return ByteSearch(marks)  # for many files with the same marks
-
-
-def bytes_of(value: Any) -> list[bytes]:
-    """Return a value that was read as bytes in which `marks_among` finds its marks."""
-    if isinstance(value, bytes | bytearray):
-        return [bytes(value)]
-    if is_vector(value):
-        return [np.asarray(value, dtype=form).tobytes() for form in ("<f4", "<f2")]
-    return [str(value).encode(errors="replace")]
