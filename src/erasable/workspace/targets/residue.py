@@ -128,3 +128,8 @@ def bytes_of(value: Any) -> list[bytes]:
     if is_vector(value):
         return [np.asarray(value, dtype=form).tobytes() for form in ("<f4", "<f2")]
     return [str(value).encode(errors="replace")]
+
+
+@lru_cache(maxsize=4)
+def _matcher(marks: frozenset[bytes]) -> ByteSearch:
+    return ByteSearch(marks)  # for many files with the same marks
