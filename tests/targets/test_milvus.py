@@ -197,11 +197,11 @@ def test_a_killed_erasure_is_finished_by_the_next(store: Path) -> None:
     before = read(store)
     stay = {at: before[at] for at in before if at not in set(map(key, SOME))}
     n_killed = 0
-    for n in (0, 1, 2, 4, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18):
+    for n in range(10):  # an attempt begins where the one before died
         n_killed += killed(KILLED, store, n)
         found = read(store)
         assert {at: found[at] for at in stay} == stay
-    assert n_killed >= 10
+    assert n_killed >= 8
     with MilvusTarget(f"milvus:{store}#docs", SETTINGS) as target:
         target.erase(target.find(Named(*map(email, SOME))))
         assert target.compact() == []
