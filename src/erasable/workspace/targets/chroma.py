@@ -182,7 +182,7 @@ class ChromaTarget(RecordTarget):
                 found.n_living += alive
                 if left and not found.n_left:
                     found.n_left, found.where = left, [hnsw.VECTORS]
-                if len(living) and not found.n_living:
+                if len(living) and not alive:
                     found.reasons.append("the search does not find the vectors of others")
         return found
 
