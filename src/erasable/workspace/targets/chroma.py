@@ -179,8 +179,9 @@ class ChromaTarget(RecordTarget):
                 if left is None or alive is None:
                     found.reasons.append("the index of vectors has a form that is not known")
                     continue
-                found.n_left, found.n_living = found.n_left + left, found.n_living + alive
-                found.where += [hnsw.VECTORS] * bool(left)
+                found.n_living += alive
+                if left and not found.n_left:
+                    found.n_left, found.where = left, [hnsw.VECTORS]
                 if len(living) and not alive:
                     found.reasons.append("the search does not find the vectors of others")
         return found

@@ -98,7 +98,7 @@ def _vectors(folder: Path) -> np.ndarray | None:
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
     """Return vectors with the length 1, in double precision; those that are no numbers are 0."""
-    wide = np.nan_to_num(vectors.astype(np.float64), nan=0, posinf=0, neginf=0)
+    wide = np.where(np.isfinite(vectors), vectors, 0).astype(np.float64)
     length = np.linalg.norm(wide, axis=1, keepdims=True)
     np.divide(wide, length, out=wide, where=length > 0)
     return wide
