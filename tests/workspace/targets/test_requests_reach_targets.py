@@ -256,6 +256,19 @@ def test_everything_of_one_person_is_asked_about(workspace: Workspace, tmp_path:
     assert not list(folder.glob("*.json"))
 
 
+def test_the_last_of_those_with_the_field_may_leave(
+    workspace: Workspace, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in notes.glob("*.json"):
+        if not path.name.startswith("3-"):
+            path.write_text(json.dumps({"text": "of no person at all"}))
+    workspace.add_target("notes", f"notes:{notes}", ["mail:email"])
+    (request,) = workspace.request(["p3@example.org"])
+    assert workspace.process().requests == [request.id]
+    (request,) = workspace.request(["p4@example.org"])
+    assert workspace.process().requests == [request.id]
+
+
 # -- kills -----------------------------------------------------------------------------------------
 
 _PROCESS = """

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def opened(known: TargetRow) -> Target:
             f"{variable(known.name)} names another place than the target {known.name!r}; expected "
             f"{known.place!r} with its credentials"
         )
-    return kinds.opened(given or known.place, known.settings)
+    return kinds.opened(given or known.place, replace(known.settings, may_lack_subject=True))
 
 
 def absolute(place: str) -> str:

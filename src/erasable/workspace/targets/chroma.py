@@ -104,7 +104,8 @@ class ChromaTarget(RecordTarget):
     def find(self, people: People) -> Plan:
         """Find the records of people."""
         plan = super().find(people)
-        if not self._has_subject and self._collection.count():
+        is_sure = self._has_subject or self.settings.may_lack_subject
+        if not is_sure and self._collection.count():
             wanted = ", ".join(repr(subject.field) for subject in self.settings.subjects)
             raise SourceError(
                 f"no record of {self.shown!r} has a field {wanted}: a collection without a subject "

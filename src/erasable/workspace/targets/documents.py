@@ -8,7 +8,7 @@ from typing import Any
 
 from erasable.core.errors import ErasableError, SourceError
 from erasable.workspace.targets.marks import forms_of, is_vector
-from erasable.workspace.targets.protocol import Records, Subject
+from erasable.workspace.targets.protocol import Records, Settings, Subject
 
 _FIELDS_SHOWN = 8  # names of fields in a message
 
@@ -54,11 +54,11 @@ def _has_text(values: Sequence[Any]) -> bool:
     return any(isinstance(value, str) for value in values)
 
 
-def refuse_unknown(
-    shown: str, batches: Iterable[Records], subjects: Sequence[Subject], name: str
-) -> None:
+def refuse_unknown(shown: str, batches: Iterable[Records], settings: Settings, name: str) -> None:
     """Raise SourceError if there are records, and none has a subject field."""
-    wanted = {subject.field for subject in subjects}
+    if settings.may_lack_subject:
+        return
+    wanted = {subject.field for subject in settings.subjects}
     known: set[str] = set()
     for batch in batches:
         known.update(batch.fields)

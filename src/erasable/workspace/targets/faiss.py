@@ -58,7 +58,8 @@ class FaissTarget(RecordTarget):
         self._side = self._beside_index()
         _parts(self._index())
         known = {_ID} | {name for row in self._people().values() for name in row}
-        if not known & {subject.field for subject in settings.subjects}:
+        subjects = {subject.field for subject in settings.subjects}
+        if not (known & subjects or settings.may_lack_subject):
             wanted = ", ".join(repr(subject.field) for subject in settings.subjects)
             raise SourceError(
                 f"{self.shown!r} has no field {wanted}: an index without a subject field; "

@@ -80,7 +80,7 @@ class QdrantTarget(RecordTarget):
             self.name, self.shown = address.name, address.shown
             self._store = _ServerStore(address)
         try:
-            refuse_unknown(self.shown, self.batches(), settings.subjects, repr(self.name))
+            refuse_unknown(self.shown, self.batches(), settings, repr(self.name))
         except SourceError:
             self.close()
             raise

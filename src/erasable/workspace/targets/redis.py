@@ -55,7 +55,7 @@ class RedisTarget(RecordTarget):
             )  # fmt: skip
             self._client.ping()
         try:
-            refuse_unknown(self.shown, self.batches(), settings.subjects, repr(self.name))
+            refuse_unknown(self.shown, self.batches(), settings, repr(self.name))
         except SourceError:
             self.close()
             raise

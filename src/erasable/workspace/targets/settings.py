@@ -31,3 +31,5 @@ class Settings:
     keep: tuple[str, ...] = ()  # fields that null and mask leave as they are
     cascade: tuple[str, ...] = ()  # tables whose rows go with those that they refer to
     may_empty: bool = False  # whether all records may be of one person
+    # whether no record need have a subject field: those that had may have left
+    may_lack_subject: bool = False

@@ -34,7 +34,8 @@ class NotesTarget(RecordTarget):
         paths = sorted(self._folder.glob("*.json"))
         read = [json.loads(path.read_text()) for path in paths]
         for subject in self.settings.subjects:
-            if read and not any(subject.field in each for each in read):
+            is_there = any(subject.field in each for each in read)
+            if read and not (is_there or self.settings.may_lack_subject):
                 raise SourceError(f"no note has {subject.field!r}; expected it in some")
         names = {name for each in read for name in each}
         fields = {name: [each.get(name) for each in read] for name in names}
