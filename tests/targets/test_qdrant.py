@@ -180,6 +180,9 @@ import os, signal, sys
 from qdrant_edge import EdgeShard
 from erasable.workspace.targets import qdrant_edge
 from erasable.workspace.targets.qdrant import QdrantTarget
+
+# The client leaves its lock of a folder open where it refuses it.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 from test_qdrant import Named, FEW, SETTINGS, email
 
 n_left = int(sys.argv[2])
