@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,11 @@ def create(path: Path, rows: dict[str, dict[str, list[str]]], sources: Path) -> 
     workspace.fit("range", "preprocessing.MinMaxScaler", datasets=["letters"],
                   features=["weight"])  # fmt: skip
     workspace.register("copy", datasets=["letters"], retrain="cp {data} {out}")
+    with closing(sqlite3.connect(sources / "others.db")) as base:  # each request looks there, too
+        base.execute("create table people (who text primary key)")
+        base.executemany("insert into people values (?)", [(f"stranger-{i}",) for i in range(20)])
+        base.commit()
+    workspace.add_target("others", f"sqlite:///{sources}/others.db", ["people.who:id"])
 
 
 def do(

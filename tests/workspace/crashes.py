@@ -157,10 +157,11 @@ def referred_to(workspace: Workspace) -> list[str]:
     """Return the keys that the ledger refers to."""
     from sqlalchemy import select
 
-    from erasable.workspace.ledger.schema import fragment, model_version, request
+    from erasable.workspace.ledger.schema import fragment, model_version, request, target
 
     with workspace.context.ledger.reading() as connection:
         keys = list(connection.execute(select(fragment.c.key)).scalars())
         keys += list(connection.execute(select(model_version.c.key)).scalars())
         keys += list(connection.execute(select(request.c.values_key)).scalars())
+        keys += list(connection.execute(select(target.c.plan_key)).scalars())
     return [key for key in keys if key is not None]

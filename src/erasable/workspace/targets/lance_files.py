@@ -16,11 +16,6 @@ from typing import BinaryIO
 from erasable.workspace.targets.decoded_tables import look_at_batch
 from erasable.workspace.targets.inspection import Inspection, Undecodable
 
-try:
-    import lancedb
-except ImportError:  # files of Lance can be met without it
-    lancedb = None
-
 _FOOTER = struct.Struct("<QQQIIHH4s")
 _ROWS = 1 << 14
 
@@ -36,8 +31,10 @@ def is_data(tail: bytes) -> bool:
 
 def look_at_lance(file: BinaryIO, path: Path, inspection: Inspection, depth: int) -> None:
     """Look at all columns of a file."""
-    if lancedb is None:
-        raise Undecodable("it is a file of Lance, and lancedb is not installed")
+    try:
+        import lancedb  # late: it takes two seconds, and files of Lance can be met without it
+    except ImportError:
+        raise Undecodable("it is a file of Lance, and lancedb is not installed") from None
     try:
         manifest = _manifest(file)
     except (ValueError, IndexError, KeyError, struct.error) as error:
