@@ -180,9 +180,6 @@ import os, signal, sys
 from qdrant_edge import EdgeShard
 from erasable.workspace.targets import qdrant_edge
 from erasable.workspace.targets.qdrant import QdrantTarget
-
-# The client leaves its lock of a folder open where it refuses it.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 from test_qdrant import Named, FEW, SETTINGS, email
 
 n_left = int(sys.argv[2])
@@ -364,6 +361,9 @@ def test_there_is_no_collection(local: Path) -> None:
         QdrantTarget(f"qdrant:{local}#notes", SETTINGS)
 
 
+@pytest.mark.filterwarnings(  # the client does not close the lock that it could not get
+    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore:unclosed file:ResourceWarning"
+)
 def test_a_local_mode_that_is_open_is_refused(local: Path) -> None:
     script = "from qdrant_client import QdrantClient as C; c = C(path=__import__('sys').argv[1]);"
     script += "print(flush=True); input()"

@@ -45,7 +45,7 @@ def in_use(connection: Connection) -> list[TargetRow]:
 
 
 def find(connection: Connection, name: str) -> TargetRow:
-    """Return a target; raise NotInWorkspaceError if there is none of the name."""
+    """Return a target by its name; raise NotInWorkspaceError without one."""
     known = in_use(connection)
     for each in known:
         if each.name == name:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from erasable.core.errors import ErasableError, SourceError
-from erasable.workspace.targets.marks import forms_of, is_vector
+from erasable.workspace.targets.marks import is_vector
 from erasable.workspace.targets.protocol import Records, Settings, Subject
 
 _FIELDS_SHOWN = 8  # names of fields in a message
@@ -35,16 +35,13 @@ def records(
 ) -> Records:
     """Return documents as records, a field for each path.
 
-    Values of a document lie in one place, and leave together: those too short to be looked for are
-    left out where there is a longer one. Texts come first, as files have them as they are.
+    Texts come first, as files have them as they are.
     """
     wanted = {subject.field for subject in subjects}
     fields: dict[str, list[Any]] = {}
     for at, document in enumerate(documents):
-        values = {path: value for path, value in leaves(document) if value is not None}
-        long = {path for path, value in values.items() if any(forms_of(value))}
-        for path, value in values.items():
-            if path in long or path in wanted or not long:
+        for path, value in leaves(document):
+            if value is not None:
                 fields.setdefault(path, [None] * len(keys))[at] = value
     ordered = sorted(fields, key=lambda path: (path not in wanted, not _has_text(fields[path])))
     return Records(keys, {path: fields[path] for path in ordered})

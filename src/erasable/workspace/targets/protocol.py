@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from erasable.workspace.targets import residue
-from erasable.workspace.targets.marks import Marks
+from erasable.workspace.targets.marks import Marks, forms_of
 from erasable.workspace.targets.residue import Found
 from erasable.workspace.targets.settings import People as People
 from erasable.workspace.targets.settings import Settings as Settings
@@ -158,9 +158,13 @@ class RecordTarget(Target):
         return []
 
     def find(self, people: People) -> Plan:
-        """Find the records of people, and what only they have."""
+        """Find the records of people, and what only they have.
+
+        Values that are too short to be looked for count where they are identities.
+        """
         plan = Plan()
         keys: set[Any] = set()
+        subjects = {subject.field for subject in self.settings.subjects}
         for batch in self.batches():
             plan.n_seen += len(batch.keys)
             for at, names in self._owners(batch, people).items():
@@ -168,7 +172,8 @@ class RecordTarget(Target):
                 for name in names:
                     plan.n_records[name] = plan.n_records.get(name, 0) + 1
                 for field_, values in batch.fields.items():
-                    if field_ not in self.read_back:
+                    is_found = field_ in subjects or any(forms_of(values[at]))
+                    if is_found and field_ not in self.read_back:
                         plan.marks.add(values[at])
         if keys:
             for batch in self.batches():

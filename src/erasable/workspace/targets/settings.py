@@ -1,4 +1,4 @@
-"""How people are erased from a target: whose records there are, and what becomes of them."""
+"""Settings of a target: the fields of subjects, and the action on their records."""
 
 from __future__ import annotations
 
