@@ -1,0 +1,52 @@
+"""Attacks on the erasure from targets: what they found stays mended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from erasable.workspace import Workspace
+from erasable.workspace.evidence import receipts
+from erasable.workspace.targets.steps import NOT_PROVED
+
+ANN = "ann.lee@example.org"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    path = tmp_path / "visits.csv"
+    path.write_text("id,mail,dose\n" + "".join(f"{i},p{i}@example.org,1.5\n" for i in range(5)))
+    made = Workspace.create(tmp_path / "workspace")
+    made.add_dataset("visits", path, id_column="id", subjects=["mail:email"])
+    return made
+
+
+def said(workspace: Workspace, request: str) -> dict[str, Any]:
+    body = workspace.receipt(request)
+    receipts.check(body, workspace.context.keys.public_pem)
+    return receipts.show(body)
+
+
+def rows(*more: str) -> str:
+    others = "".join(f"p{i}@example.org,what person {i} said\n" for i in range(5))
+    return "mail,note\n" + others + "".join(f"{each}\n" for each in more)
+
+
+def test_names_of_files_do_not_come_into_the_log(workspace: Workspace, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    (folder / ANN).mkdir(parents=True)
+    (folder / "of ann.lee%40example.org.csv").write_text(rows(f"{ANN},hello there"))
+    (folder / ANN / "notes.csv").write_text(rows(f"{ANN},hello there"))
+    (folder / f"{ANN}.bin").write_bytes(b"\0\1\2")
+    workspace.add_target("files", str(folder), ["mail:email"])
+    (request,) = workspace.request([ANN])
+    done = workspace.process()
+    assert [each["verdict"] for each in done.targets] == [NOT_PROVED]
+    assert done.targets[0]["n_records"] == 2
+    assert b"ann.lee" not in json.dumps([done.targets, said(workspace, request.id)]).encode()
+    for path in workspace.context.root.rglob("*"):
+        assert not path.is_file() or b"ann.lee" not in path.read_bytes(), path.name
+    assert workspace.verify_log() == []
