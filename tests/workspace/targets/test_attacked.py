@@ -10,7 +10,8 @@ import pytest
 
 from erasable.workspace import Workspace
 from erasable.workspace.evidence import receipts
-from erasable.workspace.targets.steps import NOT_PROVED
+from erasable.workspace.targets.files import FilesTarget
+from erasable.workspace.targets.steps import NOT_PROVED, PURGED
 
 ANN = "ann.lee@example.org"
 
@@ -49,4 +50,28 @@ def test_names_of_files_do_not_come_into_the_log(workspace: Workspace, tmp_path:
     assert b"ann.lee" not in json.dumps([done.targets, said(workspace, request.id)]).encode()
     for path in workspace.context.root.rglob("*"):
         assert not path.is_file() or b"ann.lee" not in path.read_bytes(), path.name
+    assert workspace.verify_log() == []
+
+
+@pytest.mark.parametrize("step", ["erase", "compact"])
+def test_requests_that_come_after_a_failure_are_counted_right(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a.csv").write_text(rows(f"{ANN},hello there", f"{ANN},hello again"))
+    workspace.add_target("files", str(folder), ["mail:email"])
+    (first,) = workspace.request([ANN])
+
+    def fail(*_: Any) -> None:
+        raise OSError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FilesTarget, step, fail)
+        assert workspace.process().waiting == [first.id]
+    (again,), (other,) = workspace.request([ANN]), workspace.request(["p2@example.org"])
+    done = workspace.process()
+    assert [(each["verdict"], each["n_records"]) for each in done.targets] == [(PURGED, 3)]
+    counts = [said(workspace, each.id)["targets"][0]["records"] for each in (first, again, other)]
+    assert counts == [2, 2, 1]
     assert workspace.verify_log() == []

@@ -98,6 +98,12 @@ class Marks:
         self.short.update(other.short)
         self.cuts |= other.cuts
 
+    def leave_out(self, other: Marks) -> None:
+        """Leave out the values that others have."""
+        for name in other.values.keys() | other.short.keys():
+            self.values.pop(name, None)
+            self.short.pop(name, None)
+
     def drop(self, values: Iterable[Any]) -> None:
         """Leave out values that records have which stay, and pieces that long texts share."""
         owners: dict[bytes, list[str]] = {}

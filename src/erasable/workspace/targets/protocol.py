@@ -44,7 +44,11 @@ class Plan:
         return any(self.keys.values())
 
     def add(self, other: Plan, *, again: bool = False) -> None:
-        """Add what was found later; with `again`, it may be the same records once more."""
+        """Add what was found later; with `again`, it may be the same records once more.
+
+        Who stayed at first may leave later: then their values are not those of others any more.
+        """
+        again = again and not self.n_records.keys().isdisjoint(other.n_records)
         for table, keys in other.keys.items():
             self.keys.setdefault(table, []).extend(keys)
         for mine, theirs in (
@@ -57,6 +61,7 @@ class Plan:
         self.triggers = sorted({*self.triggers, *other.triggers})
         self.marks.add_all(other.marks)
         self.living.add_all(other.living)
+        self.living.leave_out(self.marks)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON, without the keys: they are found again."""
