@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from erasable.workspace.targets import residue
-from erasable.workspace.targets.marks import Marks
+from erasable.workspace.targets.marks import Marks, forms_of
 from erasable.workspace.targets.residue import Found
 from erasable.workspace.targets.settings import People as People
 from erasable.workspace.targets.settings import Settings as Settings
@@ -166,9 +166,10 @@ class RecordTarget(Target):
         """Find the records of people, and what only they have."""
         plan = Plan()
         keys: set[Any] = set()
+        named: set[str] = set()
         for batch in self.batches():
             plan.n_seen += len(batch.keys)
-            for at, names in self._owners(batch, people).items():
+            for at, names in self._owners(batch, people, named).items():
                 keys.add(batch.keys[at])
                 for name in names:
                     plan.n_records[name] = plan.n_records.get(name, 0) + 1
@@ -183,6 +184,8 @@ class RecordTarget(Target):
                     plan.marks.drop(own)
                     if field_ not in self.read_back:
                         plan.living.add_some(own, N_LIVING)
+            for name in named:
+                plan.marks.add(name)  # also where a record of others mentions it
             plan.keys[self.name] = sorted(keys, key=repr)
             plan.changed[self.name] = len(keys)
         return plan
@@ -200,8 +203,8 @@ class RecordTarget(Target):
         found.reasons += self.unreached()
         return found
 
-    def _owners(self, batch: Records, people: People) -> dict[int, set[str]]:
-        """Return which records are of people, and of whom."""
+    def _owners(self, batch: Records, people: People, named: set[str]) -> dict[int, set[str]]:
+        """Return which records are of people, and of whom; add long identities to `named`."""
         found: dict[int, set[str]] = {}
         for subject in self.settings.subjects:
             values = batch.fields.get(subject.field)
@@ -209,6 +212,8 @@ class RecordTarget(Target):
                 continue
             given = {value for value in values if value is not None}
             among = people.among(given, subject)
+            if subject.field not in self.read_back:
+                named |= {each for each in among if isinstance(each, str) and any(forms_of(each))}
             for at, value in enumerate(values):
                 if value is not None and value in among:
                     found.setdefault(at, set()).add(among[value])
