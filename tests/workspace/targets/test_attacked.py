@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from erasable.core.errors import WorkspaceBusyError
 from erasable.workspace import Workspace
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import receipts
 from erasable.workspace.targets.files import FilesTarget
 from erasable.workspace.targets.steps import NOT_PROVED, PURGED
@@ -75,3 +77,27 @@ def test_requests_that_come_after_a_failure_are_counted_right(
     counts = [said(workspace, each.id)["targets"][0]["records"] for each in (first, again, other)]
     assert counts == [2, 2, 1]
     assert workspace.verify_log() == []
+
+
+def test_a_target_is_not_given_up_while_people_leave_it(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a.csv").write_text(rows(f"{ANN},hello there"))
+    workspace.add_target("files", str(folder), ["mail:email"])
+    (request,) = workspace.request([ANN])
+    other = Workspace(Context.open(workspace.context.root, wait=0.1))
+
+    def give_up(*_: Any) -> None:
+        with pytest.raises(WorkspaceBusyError):
+            other.remove_target("files", give_up=True)
+        raise OSError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FilesTarget, "erase", give_up)
+        assert workspace.process().warnings
+    other.remove_target("files", give_up=True)
+    assert workspace.process().requests == [request.id]
+    assert not list((workspace.context.root / "artifacts").rglob("targets/*"))
+    assert workspace.tasks()["failed"] == []

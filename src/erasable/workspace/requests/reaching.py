@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import ErasableError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, ledger_checks, log
@@ -120,9 +121,10 @@ def _renamed(counts: Mapping[str, int], names: Iterable[str]) -> dict[str, int]:
 def give_up(context: Context, name: str) -> list[str]:
     """Have no request wait for a target any more; return those that did.
 
-    Their receipts say that it is not covered.
+    Their receipts say that it is not covered. Raise WorkspaceBusyError while requests are carried
+    out, perhaps there.
     """
-    with context.ledger.transaction() as connection:
+    with context.lock([locking.REQUESTS]), context.ledger.transaction() as connection:
         known = catalogue.find(connection, name)
         rows = connection.execute(select(task).where(OWES, task.c.target_id == known.id)).all()
         ledger_checks.check(context, connection, [row.request_id for row in rows])
