@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from people import erased
 
+from erasable.workspace.targets.catalogue import without_credentials
 from erasable.workspace.targets.files import FilesTarget
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings, Subject
 from erasable.workspace.targets.steps import NOT_PROVED, PURGED
@@ -75,3 +76,21 @@ def test_identities_in_urls_are_found(tmp_path: Path, text: str, word: str) -> N
     settings = Settings((Subject("mail", "email"),))
     _, verdict = erased(FilesTarget(str(tmp_path), settings), ANN)
     assert verdict.word == word
+
+
+@pytest.mark.parametrize(
+    ("place", "kept"),
+    [
+        ("postgresql://ann:se/cret@db:5432/shop", "postgresql://db:5432/shop"),
+        ("postgresql+psycopg://ann:#se?cret@db/shop", "postgresql+psycopg://db/shop"),
+        ("chroma+http://secret@host:8000#docs", "chroma+http://host:8000#docs"),
+        ("chroma+https://secret@host#docs", "chroma+https://host#docs"),
+        ("chroma+http://ann:secret@host#docs", "chroma+http://host#docs"),
+        ("redis://host:6379/0#user:*@x", "redis://host:6379/0#user:*@x"),
+        ("redis://ann@host/0#user:*", "redis://ann@host/0#user:*"),
+        ("sqlite:////data/a:b@c.db", "sqlite:////data/a:b@c.db"),
+        ("command:ask http://host:80/x ann@x", "command:ask http://host:80/x ann@x"),
+    ],
+)
+def test_no_credentials_are_kept(place: str, kept: str) -> None:
+    assert without_credentials(place) == kept
