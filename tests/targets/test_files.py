@@ -282,7 +282,7 @@ def test_notes_about_a_file_leave_with_it(tmp_path: Path) -> None:
     [
         ("notes.txt", b"ask ANN@example.org", "still in notes.txt"),
         ("ann@example.org.txt", b"hello", "the name of a file"),
-        ("old.orc", b"ORC\0\1\2\3", "old.orc are of no kind that can be read"),
+        ("old.orc", b"ORC\0\1\2\3", "files of no kind that can be read: 1"),
     ],
 )
 def test_what_else_is_in_the_folder_is_told(

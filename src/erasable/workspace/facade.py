@@ -1264,6 +1264,8 @@ class Workspace:
             There is no such target.
         WorkspaceError
             A request is still to be carried out there.
+        WorkspaceBusyError
+            Requests are carried out now, and `give_up` is True.
         """
         from erasable.workspace.requests import reaching
         from erasable.workspace.targets import adding

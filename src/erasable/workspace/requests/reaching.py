@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import ErasableError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, ledger_checks, log
@@ -106,12 +107,24 @@ def _by_request(plan: Plan, requests: Iterable[str]) -> dict[str, int]:
     return counts
 
 
+def _renamed(counts: Mapping[str, int], names: Iterable[str]) -> dict[str, int]:
+    """Return numbers of records under the names that people have now, with requests since then."""
+    known = {name: set(name.split(_BETWEEN)) for name in names}
+    renamed: dict[str, int] = {}
+    for name, n in counts.items():
+        asked = set(name.split(_BETWEEN))
+        now = name if name in known else next((k for k, v in known.items() if asked <= v), name)
+        renamed[now] = renamed.get(now, 0) + n
+    return renamed
+
+
 def give_up(context: Context, name: str) -> list[str]:
     """Have no request wait for a target any more; return those that did.
 
-    Their receipts say that it is not covered.
+    Their receipts say that it is not covered. Raise WorkspaceBusyError while requests are carried
+    out, perhaps there.
     """
-    with context.ledger.transaction() as connection:
+    with context.lock([locking.REQUESTS]), context.ledger.transaction() as connection:
         known = catalogue.find(connection, name)
         rows = connection.execute(select(task).where(OWES, task.c.target_id == known.id)).all()
         ledger_checks.check(context, connection, [row.request_id for row in rows])
@@ -131,8 +144,10 @@ def _erase_from(
     for row in owed:
         for _, token in row.tokens:
             by_token.setdefault(token, []).append(row.request_id)
-    people = Asked(context, {token: _BETWEEN.join(who) for token, who in by_token.items()})
+    names = {token: _BETWEEN.join(who) for token, who in by_token.items()}
+    people = Asked(context, names)
     plan = _kept_plan(context, known)
+    plan.n_records = _renamed(plan.n_records, names.values())
     with adding.opened(known) as target:
         verdict = steps.erase(target, people, plan, partial(_keep, context, known))
     counts = _by_request(plan, [row.request_id for row in owed])

@@ -20,7 +20,12 @@ ACTIONS = ("delete", "null", "mask")
 IN_USE, REMOVED = "in use", "removed"
 VARIABLE = "ERASABLE_TARGET_"
 
-_USER = re.compile(r"(?<=://)[^/@#?]*:[^/#?]*@")
+_USER = re.compile(
+    r"(?<=://)(?:"
+    r"[^/@#?]*:[^/#?]*@"
+    r"|[^/@#?:\s]*:(?!\d+[/#?])[^@\s]*@)"  # SQLAlchemy takes passwords with "/", "#" and "?"
+    r"|(?i:(?<=\Achroma\+http://)|(?<=\Achroma\+https://))[^/@#?]*@"  # a token of Chroma
+)
 _SECRET = re.compile(r"(?i)[?&][^=&#]*(?:pass|token|secret|key|credential)[^=&#]*=[^&#]*")
 
 

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from erasable.core.errors import SourceError
+from erasable.workspace.targets import residue
 from erasable.workspace.targets.blobs import Blob, ChangedError, Store
 from erasable.workspace.targets.columns import Batch, Keys, find_all
 from erasable.workspace.targets.local_blobs import ENDING
@@ -70,7 +71,7 @@ class FilesTarget(Target):
         plan = finder.finished()
         for label, n in counts.items():
             if n:
-                name = _public_name(label)
+                name = residue.shown(_public_name(label), plan.marks)
                 plan.changed[name] = plan.changed.get(name, 0) + n
         return plan
 
@@ -92,8 +93,8 @@ class FilesTarget(Target):
             names = [blob for blob in self._store.blobs() if not self._is_known(blob)]
             hidden = [blob.name for blob in names if blob.size and not self._is_text(blob)]
         if hidden:
-            more = f" and {len(hidden) - 1} others" if len(hidden) > 1 else ""
-            reasons.append(f"{hidden[0]}{more} are of no kind that can be read")
+            # without their names, which may be those of people
+            reasons.append(f"files of no kind that can be read: {len(hidden)}")
         return reasons
 
     def scan(self, marks: Marks, living: Marks) -> Found:

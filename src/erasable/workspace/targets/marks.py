@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, AnyStr, NamedTuple
+from urllib.parse import quote, quote_plus
 from uuid import UUID
 
 import numpy as np
@@ -39,16 +41,16 @@ class Marks:
     """Values to look for in files; each is found by any of its forms.
 
     Texts are looked for as they are, in other cases of the letters a to z, in UTF-16, as JSON
-    escapes them, and as their hashes (MD5, SHA-1 and SHA-256, of the bytes or in hexadecimal
-    digits); long ones by pieces. Vectors are looked for as numbers of eight, four and two bytes,
-    also with length 1, as CBOR, MessagePack and JSON write them; vectors of small integers as one
-    byte each. Numbers and dates are looked for as text, by value in the columns of tables, and
-    those of six bytes or more as such. Values too short to be told from chance are counted in
-    `n_short`.
+    escapes them, short ones also as URLs and HTML do, and as their hashes (MD5, SHA-1 and SHA-256,
+    of the bytes or in hexadecimal digits); long ones by pieces. Vectors are looked for as numbers
+    of eight, four and two bytes, also with length 1, as CBOR, MessagePack and JSON write them;
+    vectors of small integers as one byte each. Numbers and dates are looked for as text, by value
+    in the columns of tables, and those of six bytes or more as such. Values too short to be told
+    from chance are counted in `n_short`.
 
     Not found are: codes of quantised vectors, which depend on all vectors of a segment; vectors
     that a store rotates or projects; parts of a text, such as the words of a full-text index;
-    keyed or salted hashes; values that are encrypted.
+    keyed or salted hashes; values in base64, or encrypted.
 
     >>> marks = Marks()
     >>> marks.add("ann@example.org"), marks.add(7)
@@ -97,6 +99,12 @@ class Marks:
         self.values.update(other.values)
         self.short.update(other.short)
         self.cuts |= other.cuts
+
+    def leave_out(self, other: Marks) -> None:
+        """Leave out the values that others have."""
+        for name in other.values.keys() | other.short.keys():
+            self.values.pop(name, None)
+            self.short.pop(name, None)
 
     def drop(self, values: Iterable[Any]) -> None:
         """Leave out values that records have which stay, and pieces that long texts share."""
@@ -254,6 +262,10 @@ def _seeds_of_text(text: str) -> Iterator[bytes]:
     for spelled in {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}:
         for piece in [spelled] if len(spelled) <= 3 * _PIECE else _pieces(spelled):
             yield _after(_OF_TEXT, piece.encode(errors="surrogatepass"))
+    if len(text) <= _PIECE:
+        in_urls = {form(text, safe="", errors="replace") for form in (quote, quote_plus)}
+        for spelled in {*in_urls, html.escape(text)} - {text}:
+            yield _after(_AS_IS, spelled.encode(errors="surrogatepass"))
     yield from _hashes(data)
     if len(text) in (32, 36):
         try:

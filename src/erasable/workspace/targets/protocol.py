@@ -44,7 +44,11 @@ class Plan:
         return any(self.keys.values())
 
     def add(self, other: Plan, *, again: bool = False) -> None:
-        """Add what was found later; with `again`, it may be the same records once more."""
+        """Add what was found later; with `again`, it may be the same records once more.
+
+        Who stayed at first may leave later: then their values are not those of others any more.
+        """
+        again = again and not self.n_records.keys().isdisjoint(other.n_records)
         for table, keys in other.keys.items():
             self.keys.setdefault(table, []).extend(keys)
         for mine, theirs in (
@@ -57,6 +61,7 @@ class Plan:
         self.triggers = sorted({*self.triggers, *other.triggers})
         self.marks.add_all(other.marks)
         self.living.add_all(other.living)
+        self.living.leave_out(self.marks)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON, without the keys: they are found again."""
@@ -165,9 +170,10 @@ class RecordTarget(Target):
         plan = Plan()
         keys: set[Any] = set()
         subjects = {subject.field for subject in self.settings.subjects}
+        named: set[str] = set()
         for batch in self.batches():
             plan.n_seen += len(batch.keys)
-            for at, names in self._owners(batch, people).items():
+            for at, names in self._owners(batch, people, named).items():
                 keys.add(batch.keys[at])
                 for name in names:
                     plan.n_records[name] = plan.n_records.get(name, 0) + 1
@@ -183,6 +189,8 @@ class RecordTarget(Target):
                     plan.marks.drop(own)
                     if field_ not in self.read_back:
                         plan.living.add_some(own, N_LIVING)
+            for name in named:
+                plan.marks.add(name)  # also where a record of others mentions it
             plan.keys[self.name] = sorted(keys, key=repr)
             plan.changed[self.name] = len(keys)
         return plan
@@ -200,8 +208,8 @@ class RecordTarget(Target):
         found.reasons += self.unreached()
         return found
 
-    def _owners(self, batch: Records, people: People) -> dict[int, set[str]]:
-        """Return which records are of people, and of whom."""
+    def _owners(self, batch: Records, people: People, named: set[str]) -> dict[int, set[str]]:
+        """Return which records are of people, and of whom; add long identities to `named`."""
         found: dict[int, set[str]] = {}
         for subject in self.settings.subjects:
             values = batch.fields.get(subject.field)
@@ -209,6 +217,8 @@ class RecordTarget(Target):
                 continue
             given = {value for value in values if value is not None}
             among = people.among(given, subject)
+            if subject.field not in self.read_back:
+                named |= {each for each in among if isinstance(each, str) and any(forms_of(each))}
             for at, value in enumerate(values):
                 if value is not None and value in among:
                     found.setdefault(at, set()).add(among[value])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -19,6 +20,7 @@ from erasable.workspace.targets.marks import Marks, is_vector
 
 _ENOUGH = 0.9  # of the values of others, of a kind
 _NAMED = 3  # files that a reason names, at most
+_WORDS = re.compile(r"\W+")
 
 
 @dataclass(slots=True)
@@ -54,13 +56,15 @@ def search(files: Iterable[Path], marks: Marks, living: Marks) -> Found:
         except FileNotFoundError:  # it was removed meanwhile
             continue
         except Undecodable as error:
-            undecoded.setdefault(str(error), []).append(path.name)
+            undecoded.setdefault(str(error), []).append(shown(path.name, marks))
         except OSError as error:
-            undecoded.setdefault(f"not read: {type(error).__name__}", []).append(path.name)
+            undecoded.setdefault(f"not read: {type(error).__name__}", []).append(
+                shown(path.name, marks)
+            )
         n_read += 1
         inspection.end()
         if not all(stays for stays, _ in inspection.found):
-            found.where.append(path.name)
+            found.where.append(shown(path.name, marks))
         names |= inspection.found
     found.n_left = sum(not stays for stays, _ in names)
     found.n_living = sum(stays for stays, _ in names)
@@ -94,6 +98,22 @@ def _reasons(
         if n and there[kind] < _ENOUGH * n_stay:
             reasons.append(f"the search finds {there[kind]} of {n_stay} {kind}s of others")
     return reasons
+
+
+def shown(name: str, marks: Marks) -> str:
+    """Return the name of a file as logs and receipts have it: "*" for a part that names somebody.
+
+    >>> shown("exports/ann@example.org/notes.csv", Marks())
+    'exports/*/notes.csv'
+    """
+    wanted = frozenset(marks.every())
+    words = {value.exact for of in (marks.values, marks.short) for value in of.values()}
+    parts = []
+    for part in name.split("/"):
+        plain = unquote(part)
+        is_named = "@" in plain or words & {plain, *_WORDS.split(plain)}
+        parts.append("*" if is_named or marks_among([plain.encode()], wanted) else part)
+    return "/".join(parts)
 
 
 def marks_in(path: Path, marks: Collection[bytes]) -> set[bytes]:
