@@ -1110,6 +1110,7 @@ class Workspace:
             - followed: how other identities were found, each a dict with path and identities
             - shared: why a request would wait on hold, one line each
             - datasets, models, targets: numbers of records by name
+            - unseen: targets that could not be looked at, and why, one line each
             - requests: ids of open requests
             - suppressed: entries of the suppression list, each a dict with type, request_id and
               since
