@@ -64,3 +64,29 @@ def test_what_is_kept_of_a_person_says_which_targets_were_not_seen(place: Path) 
     shown = run(place, "subject", "show", "nobody@example.org")
     assert "and the targets exports, shop" in shown
     assert "not looked at" not in shown
+
+
+def test_status_and_report_show_targets_and_what_waits_for_them(place: Path) -> None:
+    run(place, "request", mail(3), mail(4))
+    assert "\ntargets       2\n" in run(place, "status")
+    (place / "files").rename(place / "moved")
+    run(place, "process")
+    shown = run(place, "status")
+    assert "requests      2 waits for targets\n" in shown
+    assert "2; exports has 2 requests waiting: see `erasable target list`" in shown
+    status = json.loads(run(place, "status", "--json"))
+    assert status["targets"] == {"exports": 2, "shop": 0}
+    assert sum(status["waits_for_targets"].values()) == 2
+    listed = json.loads(run(place, "requests", "--state", "waits_for_targets", "--json"))
+    assert len(listed["requests"]) == 2
+    run(place, "report", "report.html")
+    page = (place / "report.html").read_text()
+    assert "<h2>Targets</h2>" in page
+    assert 'data-of="waiting"><span class="tag warn">2</span>' in page
+    assert "purged: 2" in page
+    (place / "moved").rename(place / "files")
+    run(place, "process")
+    assert "requests      2 completed\n" in run(place, "status")
+    assert not json.loads(run(place, "requests", "--state", "waits_for_targets", "--json"))[
+        "requests"
+    ]
