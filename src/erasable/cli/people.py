@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -59,8 +59,10 @@ def show_subject(
         kept = "nothing but a pseudonym on the suppression list" if kept_out else "nothing"
         show.line(
             f"{kept} is kept under this identity, as {wording.types(found['types'])}, in "
-            f"{wording.columns(found['searched'])}"
+            f"{wording.columns(found['searched'])}{_and_targets(found['targets'])}"
         )
+        for each in found["unseen"]:
+            show.line(f"not looked at: {show.one_line(each)}")
         for each in kept_out:
             show.line(_kept_out(each))
         return
@@ -79,6 +81,7 @@ def show_subject(
             ("data sets", counts["datasets"]),
             ("models", counts["models"]),
             *([("targets", counts["targets"])] if found["targets"] else []),
+            *(("not looked at", show.one_line(each)) for each in found["unseen"]),
             ("open requests", ", ".join(found["requests"]) or "none"),
             *(("kept out", _kept_out(each)) for each in kept_out),
         ]
@@ -103,6 +106,10 @@ def link(
     show.answer(
         as_json, {"linked": True}, "linked: a request for one of them is a request for both"
     )
+
+
+def _and_targets(names: Collection[str]) -> str:
+    return f", and the target{'s'[: len(names) > 1]} {', '.join(names)}" if names else ""
 
 
 def _kept_out(entry: Mapping[str, Any]) -> str:

@@ -292,6 +292,9 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     requests["pending"] = requests.get("pending", 0) - found["held"]
     if found["held"]:
         requests["on hold"] = found["held"]
+    for state, n in found["waits_for_targets"].items():
+        requests[state] -= n
+        requests["waits for targets"] = requests.get("waits for targets", 0) + n
     behind = [Staleness(**each) for each in found["staleness"]]
     named = ", ".join(f"{each.model} ({each.words})" for each in behind)
     stale = f"; stale: {named}" if behind else ""
@@ -305,6 +308,7 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         *_failed(found["failed"]),
         ("data", f"{show.words(sets, 'data set')}, {show.words(records, 'record')}"),
         ("models", (_counted(models) or "none") + stale),
+        *([("targets", _targets(found["targets"]))] if found["targets"] else []),
         ("kept out", show.words(found["suppressed"], "identity", "identities")),
         ("log", show.words(found["log_size"], "entry", "entries")),
         *(published if found["published"] else []),
@@ -312,6 +316,17 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         *restored,
         ("out of reach", "; ".join(found["unreached"])),
     ]
+
+
+def _targets(waiting: dict[str, int]) -> str:
+    """Say how many targets there are, and what waits for which.
+
+    >>> _targets({"index": 2, "shop": 0})
+    '2; index has 2 requests waiting: see `erasable target list`'
+    """
+    waits = [f"{name} has {show.words(n, 'request')} waiting" for name, n in waiting.items() if n]
+    see = f"; {', '.join(waits)}: see `erasable target list`" if waits else ""
+    return f"{len(waiting)}{see}"
 
 
 def _failed(counts: dict[str, int]) -> list[tuple[str, str]]:

@@ -220,6 +220,8 @@ class Workspace:
 
             - requests: counts by state
             - held, late: numbers of open requests on hold, and past their due date
+            - waits_for_targets: counts by state of requests that are carried out, but for a target
+            - targets: numbers of requests that wait for each target, by its name
             - next_due: datetime or None
             - datasets, n_records: numbers
             - models: counts by state
@@ -902,8 +904,8 @@ class Workspace:
         Parameters
         ----------
         states : sequence of str, default=None
-            Names of `erasable.workspace.ledger.states.STATES`, "on_hold" or "late" (open, and past
-            its due date); by default all.
+            Names of `erasable.workspace.ledger.states.STATES`, "on_hold",
+            "waits_for_targets" or "late" (open, and past its due date); by default all.
 
         Returns
         -------
@@ -1110,6 +1112,7 @@ class Workspace:
             - followed: how other identities were found, each a dict with path and identities
             - shared: why a request would wait on hold, one line each
             - datasets, models, targets: numbers of records by name
+            - unseen: targets that could not be looked at, and why, one line each
             - requests: ids of open requests
             - suppressed: entries of the suppression list, each a dict with type, request_id and
               since

@@ -33,6 +33,6 @@ def in_phases(*phases: str) -> tuple[str, ...]:
 WAITING = in_phases("waiting")
 IN_PLACE = in_phases("in place")
 OPEN = WAITING + IN_PLACE
-WITHIN_OPEN = ("on_hold", "late")  # names of parts of the open ones
+WITHIN_OPEN = ("on_hold", "waits_for_targets", "late")  # names of parts of the open ones
 COMPLETED, NO_MATCH = ANSWERED = in_phases("answered")
 REFUSED = in_phases("refused")

@@ -18,7 +18,7 @@ from erasable.workspace.audits import auditing as audits
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
 from erasable.workspace.evidence import consistency, log, suppressions
-from erasable.workspace.ledger.schema import measurement, model
+from erasable.workspace.ledger.schema import measurement, model, task
 from erasable.workspace.ledger.states import ANSWERED, OPEN, REFUSED
 from erasable.workspace.ledger.treatments import ERASING, FITTED, REWRITTEN
 from erasable.workspace.models import catalogue as model_rows
@@ -29,6 +29,7 @@ from erasable.workspace.requests.intake import Request, listing
 from erasable.workspace.requests.regulations import REGULATIONS
 from erasable.workspace.requests.status import status
 from erasable.workspace.store.own_files import refuse_own, write_for_user
+from erasable.workspace.targets.catalogue import in_use, spelled, without_arguments
 
 _REQUESTS, _ENTRIES = 200, 12
 
@@ -68,6 +69,7 @@ def gather(context: Context) -> dict[str, Any]:
             "erased": _erased(connection),
             "models": _models(connection, counts),
             "datasets": catalogue.datasets(connection),
+            "targets": _targets(connection, counts),
             "waiting": _waiting(connection, counts),
             "verifications": verified.described(connection),
             "audits": _audits(connection),
@@ -164,6 +166,26 @@ def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, An
             }
         )
     return found
+
+
+def _targets(connection: Connection, counts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Describe targets; count, by verdict, the requests that were carried out in each."""
+    outcomes: dict[int, dict[str, int]] = {}
+    of_targets = select(task.c.target_id, task.c.exactness, func.count()).where(
+        task.c.target == "target", task.c.exactness.is_not(None)
+    )
+    grouped = of_targets.group_by(task.c.target_id, task.c.exactness)
+    for id, verdict, n in connection.execute(grouped.order_by(task.c.exactness)):
+        outcomes.setdefault(id, {})[verdict] = n
+    return [
+        {
+            "name": each.name, "place": without_arguments(each.place),
+            "action": each.settings.action, "subjects": spelled(each.settings),
+            "waiting": counts["targets"].get(each.name, 0),
+            "outcomes": outcomes.get(each.id, {}),
+        }
+        for each in in_use(connection)
+    ]  # fmt: skip
 
 
 def _audits(connection: Connection) -> list[dict[str, Any]]:

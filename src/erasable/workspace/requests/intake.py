@@ -329,6 +329,8 @@ def _with_targets(connection: Connection, found: list[Request]) -> list[Request]
 def _in_state(state: str, now: datetime) -> ColumnElement[bool]:
     if state in WITHIN_OPEN:
         r = request_table.c
+        if state == "waits_for_targets":
+            return r.id.in_(owed.owing())
         return r.state.in_(OPEN) & (r.due_at < now if state == "late" else r.hold.is_not(None))
     if state not in ANSWERED:
         return request_table.c.state == state

@@ -118,12 +118,13 @@ def preview(
             effects.append(Effect("model", row.name, n, treatment, exactness, seconds))
     unseen = []
     for foreseen in _foreseen_in_targets(context, batch.tokens):
+        if foreseen.error is not None:
+            unseen.append(f"{foreseen.name}: {foreseen.error}")
+            continue
         n = sum(foreseen.changed.values())
         done = _DONE[foreseen.action]
         effects.append(Effect("target", foreseen.name, n, done, "see receipt", None))
         matched |= foreseen.found.keys()
-        if foreseen.error is not None:
-            unseen.append(f"{foreseen.name}: {foreseen.error}")
     people = batch.people.values()
     paths: Counter[tuple[Step, ...]] = Counter()
     for each in people:
@@ -190,6 +191,7 @@ def describe_person(context: Context, value: Any, type: str | None = None) -> di
         "datasets": found["dataset"],
         "models": found["model"],
         "targets": found["target"],
+        "unseen": list(looked.unseen),
         "requests": waiting,
         "suppressed": kept_out,
     }

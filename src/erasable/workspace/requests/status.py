@@ -19,7 +19,8 @@ from erasable.workspace.ledger.schema import (
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.states import COMPLETED, NO_MATCH, OPEN
 from erasable.workspace.models import hooks, overview, published
-from erasable.workspace.requests import failures
+from erasable.workspace.requests import failures, owed
+from erasable.workspace.targets import catalogue as target_catalogue
 
 
 def status(context: Context) -> dict[str, Any]:
@@ -38,11 +39,18 @@ def status(context: Context) -> dict[str, Any]:
         live = fragment.c.until.is_(None)
         n_records = select(func.coalesce(func.sum(fragment.c.n_records), 0)).where(live)
         failed = failures.listing(connection)
+        waited_for = owed.names_waited_for(connection)
+        of_waiting = select(r.state, func.count()).where(r.id.in_(owed.owing())).group_by(r.state)
         due = select(func.min(r.due_at)).where(r.state.in_(OPEN))
         return {
             "requests": states,
             "held": count(open_ones.where(r.hold.is_not(None))),
             "late": count(open_ones.where(r.due_at < now)),
+            "waits_for_targets": {state: n for state, n in connection.execute(of_waiting)},
+            "targets": {
+                each.name: sum(each.name in names for names in waited_for.values())
+                for each in target_catalogue.in_use(connection)
+            },
             "next_due": connection.execute(due).scalar(),
             "datasets": count(select(func.count()).select_from(dataset)),
             "n_records": count(n_records),

@@ -112,6 +112,16 @@ def without_credentials(place: str) -> str:
     return re.sub(r"\?&+", "?", re.sub(r"&&+", "&", bare)).rstrip("?&")
 
 
+def without_arguments(place: str) -> str:
+    """Return a place without the arguments of a program, which may be a password.
+
+    >>> without_arguments("command:python store.py --key x"), without_arguments("my files")
+    ('command:python ...', 'my files')
+    """
+    program, space, _ = place.partition(" ")
+    return f"{program} ..." if space and place.startswith("command:") else place
+
+
 def spelled(settings: Settings) -> list[str]:
     """Return the subjects of a target as a user names them."""
     return [":".join(as_json(each).values()) for each in settings.subjects]

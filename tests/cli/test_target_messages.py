@@ -1,0 +1,92 @@
+"""What the command line says of targets: what waits, what could not be seen, and what was done."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from cli.running import erasable
+
+
+def mail(i: int) -> str:
+    return f"person{i}@example.org"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Make a workspace of twelve people, who are in a folder of CSV and in a database as well."""
+    lines = [f"{i},{mail(i)},{20 + i}" for i in range(12)]
+    text = "\n".join(["visit,mail,age", *lines, ""])
+    (tmp_path / "visits.csv").write_text(text)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "more.csv").write_text(text)
+    with sqlite3.connect(tmp_path / "shop.db") as base:
+        base.execute("create table customers (id integer primary key, mail text)")
+        base.execute(
+            "create table orders (id integer primary key, customer integer not null "
+            "references customers (id) on delete cascade)"
+        )
+        base.executemany("insert into customers values (?, ?)", [(i, mail(i)) for i in range(12)])
+        base.executemany("insert into orders values (?, ?)", [(i, i // 2) for i in range(24)])
+    base.close()
+    run(tmp_path, "init", "ws")
+    run(tmp_path, "dataset", "add", "visits", "visits.csv", "--id", "visit", "--subject", EMAIL)
+    run(tmp_path, "target", "add", "exports", "files", "--subject", EMAIL)
+    run(tmp_path, "target", "add", "shop", "sqlite:///shop.db", "--subject", "customers.mail:email")
+    return tmp_path
+
+
+EMAIL = "mail:email"
+
+
+def run(place: Path, *args: str, code: int = 0) -> str:
+    more = () if args[0] == "init" else ("--workspace", "ws")
+    done = erasable(*args, *more, folder=place)
+    assert done.fault is None, done.fault
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_what_is_kept_of_a_person_says_which_targets_were_not_seen(place: Path) -> None:
+    (place / "files").rename(place / "moved")
+    shown = run(place, "subject", "show", mail(3))
+    assert "not looked at exports: " in " ".join(shown.split())
+    assert "exports (0)" not in shown
+    shown = run(place, "subject", "show", "nobody@example.org")
+    assert "in visits.mail (email), and the target shop" in shown
+    assert "not looked at: exports: " in shown
+    (line,) = json.loads(run(place, "subject", "show", mail(3), "--json"))["unseen"]
+    assert "is not there" in line
+    (place / "moved").rename(place / "files")
+    shown = run(place, "subject", "show", "nobody@example.org")
+    assert "and the targets exports, shop" in shown
+    assert "not looked at" not in shown
+
+
+def test_status_and_report_show_targets_and_what_waits_for_them(place: Path) -> None:
+    run(place, "request", mail(3), mail(4))
+    assert "\ntargets       2\n" in run(place, "status")
+    (place / "files").rename(place / "moved")
+    run(place, "process")
+    shown = run(place, "status")
+    assert "requests      2 waits for targets\n" in shown
+    assert "2; exports has 2 requests waiting: see `erasable target list`" in shown
+    status = json.loads(run(place, "status", "--json"))
+    assert status["targets"] == {"exports": 2, "shop": 0}
+    assert sum(status["waits_for_targets"].values()) == 2
+    listed = json.loads(run(place, "requests", "--state", "waits_for_targets", "--json"))
+    assert len(listed["requests"]) == 2
+    run(place, "report", "report.html")
+    page = (place / "report.html").read_text()
+    assert "<h2>Targets</h2>" in page
+    assert 'data-of="waiting"><span class="tag warn">2</span>' in page
+    assert "purged: 2" in page
+    (place / "moved").rename(place / "files")
+    run(place, "process")
+    assert "requests      2 completed\n" in run(place, "status")
+    assert not json.loads(run(place, "requests", "--state", "waits_for_targets", "--json"))[
+        "requests"
+    ]
