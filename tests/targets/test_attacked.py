@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 from people import erased
 
+from erasable.core.errors import SourceError
 from erasable.workspace.targets.catalogue import without_credentials
+from erasable.workspace.targets.commands import CommandTarget
 from erasable.workspace.targets.files import FilesTarget
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings, Subject
 from erasable.workspace.targets.steps import NOT_PROVED, PURGED
@@ -94,3 +97,30 @@ def test_identities_in_urls_are_found(tmp_path: Path, text: str, word: str) -> N
 )
 def test_no_credentials_are_kept(place: str, kept: str) -> None:
     assert without_credentials(place) == kept
+
+
+def test_who_is_in_a_list_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "list.py"
+    more = {"mail": ["bob@example.org", ANN], "said": "a long text of both"}
+    rows = [{"mail": f"p{i}@example.org"} for i in range(12)]
+    for at, row in enumerate([*rows, more]):
+        (tmp_path / f"{at}.json").write_text(json.dumps({"key": at, "fields": row}))
+    path.write_text(
+        "import sys, pathlib\n"
+        f"folder = pathlib.Path({str(tmp_path)!r})\n"
+        "if sys.argv[1] == 'list':\n"
+        "    print(*(each.read_text() for each in folder.glob('*.json')), sep='\\n')\n"
+        "if sys.argv[1] == 'delete':\n"
+        "    [(folder / f'{key.strip()}.json').unlink() for key in sys.stdin]\n"
+        "if sys.argv[1] == 'files':\n"
+        "    print(*folder.glob('*.json'), sep='\\n')\n"
+    )
+    settings = Settings((Subject("mail", "email"),))
+    with CommandTarget(f"command:{sys.executable} {path}", settings) as target:
+        plan, verdict = erased(target, ANN)
+    assert (plan.n_records, verdict.word) == ({ANN: 1}, PURGED)
+    assert not (tmp_path / "12.json").exists()
+    (tmp_path / "13.json").write_text('{"key": 13, "fields": {"mail": [1, 2]}}')
+    (tmp_path / "14.json").write_text('{"key": 14, "fields": {"mail": "eve@example.org"}}')
+    with pytest.raises(SourceError, match="expected a text"):
+        erased(CommandTarget(f"command:{sys.executable} {path}", settings), ANN)
