@@ -15,6 +15,7 @@ from erasable.core.errors import SourceError
 from erasable.workspace.targets.catalogue import without_credentials
 from erasable.workspace.targets.commands import CommandTarget
 from erasable.workspace.targets.files import FilesTarget
+from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings, Subject
 from erasable.workspace.targets.steps import NOT_PROVED, PURGED
 
@@ -124,3 +125,13 @@ def test_who_is_in_a_list_is_found(tmp_path: Path) -> None:
     (tmp_path / "14.json").write_text('{"key": 14, "fields": {"mail": "eve@example.org"}}')
     with pytest.raises(SourceError, match="expected a text"):
         erased(CommandTarget(f"command:{sys.executable} {path}", settings), ANN)
+
+
+def test_values_in_values_are_looked_for() -> None:
+    marks = Marks()
+    nested = [{"said": "a long text"}, {"said": ("another text", [0.5, 1.5, 2.5, 3.5])}]
+    assert marks.add(nested)
+    assert len(marks) == 3
+    assert marks.count({b"another text"}) == 1
+    marks.drop([{"other": ["a long text"]}])
+    assert (len(marks), marks.count({b"a long text"})) == (2, 0)
