@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ from typing import Any
 import pytest
 from people import erased
 
+from erasable.core.errors import SourceError
 from erasable.workspace.targets.catalogue import without_credentials
+from erasable.workspace.targets.commands import CommandTarget
 from erasable.workspace.targets.files import FilesTarget
+from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings, Subject
 from erasable.workspace.targets.steps import NOT_PROVED, PURGED
 
@@ -94,3 +98,40 @@ def test_identities_in_urls_are_found(tmp_path: Path, text: str, word: str) -> N
 )
 def test_no_credentials_are_kept(place: str, kept: str) -> None:
     assert without_credentials(place) == kept
+
+
+def test_who_is_in_a_list_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "list.py"
+    more = {"mail": ["bob@example.org", ANN], "said": "a long text of both"}
+    rows = [{"mail": f"p{i}@example.org"} for i in range(12)]
+    for at, row in enumerate([*rows, more]):
+        (tmp_path / f"{at}.json").write_text(json.dumps({"key": at, "fields": row}))
+    path.write_text(
+        "import sys, pathlib\n"
+        f"folder = pathlib.Path({str(tmp_path)!r})\n"
+        "if sys.argv[1] == 'list':\n"
+        "    print(*(each.read_text() for each in folder.glob('*.json')), sep='\\n')\n"
+        "if sys.argv[1] == 'delete':\n"
+        "    [(folder / f'{key.strip()}.json').unlink() for key in sys.stdin]\n"
+        "if sys.argv[1] == 'files':\n"
+        "    print(*folder.glob('*.json'), sep='\\n')\n"
+    )
+    settings = Settings((Subject("mail", "email"),))
+    with CommandTarget(f"command:{sys.executable} {path}", settings) as target:
+        plan, verdict = erased(target, ANN)
+    assert (plan.n_records, verdict.word) == ({ANN: 1}, PURGED)
+    assert not (tmp_path / "12.json").exists()
+    (tmp_path / "13.json").write_text('{"key": 13, "fields": {"mail": [1, 2]}}')
+    (tmp_path / "14.json").write_text('{"key": 14, "fields": {"mail": "eve@example.org"}}')
+    with pytest.raises(SourceError, match="expected a text"):
+        erased(CommandTarget(f"command:{sys.executable} {path}", settings), ANN)
+
+
+def test_values_in_values_are_looked_for() -> None:
+    marks = Marks()
+    nested = [{"said": "a long text"}, {"said": ("another text", [0.5, 1.5, 2.5, 3.5])}]
+    assert marks.add(nested)
+    assert len(marks) == 3
+    assert marks.count({b"another text"}) == 1
+    marks.drop([{"other": ["a long text"]}])
+    assert (len(marks), marks.count({b"a long text"})) == (2, 0)

@@ -26,7 +26,7 @@ from chromadb.errors import ChromaError, NotFoundError
 
 from erasable.core.errors import SourceError
 from erasable.workspace.targets import hnsw
-from erasable.workspace.targets.fields import places_of
+from erasable.workspace.targets.fields import field_of, places_of
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import People, Plan, Records, RecordTarget, Settings
 from erasable.workspace.targets.residue import Found
@@ -125,7 +125,8 @@ class ChromaTarget(RecordTarget):
             for name in names:
                 shown = f"metadata.{name}" if name in _OWN else name
                 fields.update(places_of(shown, [row.get(name) for row in rows]))
-            self._has_subject |= any(each.field in fields for each in self.settings.subjects)
+            known = {*fields, *map(field_of, fields)}
+            self._has_subject |= any(each.field in known for each in self.settings.subjects)
             yield Records(ids, fields)
 
     def delete(self, keys: Sequence[Any]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from erasable.core.errors import ErasableError, SourceError
+from erasable.workspace.targets.fields import field_of
 from erasable.workspace.targets.marks import is_vector
 from erasable.workspace.targets.protocol import Records, Settings, Subject
 
@@ -43,12 +44,19 @@ def records(
         for path, value in leaves(document):
             if value is not None:
                 fields.setdefault(path, [None] * len(keys))[at] = value
-    ordered = sorted(fields, key=lambda path: (path not in wanted, not _has_text(fields[path])))
+    ordered = sorted(
+        fields, key=lambda path: (not _is_any(path, wanted), not _has_text(fields[path]))
+    )
     return Records(keys, {path: fields[path] for path in ordered})
 
 
 def _has_text(values: Sequence[Any]) -> bool:
     return any(isinstance(value, str) for value in values)
+
+
+def _is_any(path: str, wanted: Collection[str]) -> bool:
+    """Tell whether a path is a subject's, or a place in a list of theirs."""
+    return path in wanted or field_of(path) in wanted
 
 
 def refuse_unknown(shown: str, batches: Iterable[Records], settings: Settings, name: str) -> None:
@@ -59,7 +67,7 @@ def refuse_unknown(shown: str, batches: Iterable[Records], settings: Settings, n
     known: set[str] = set()
     for batch in batches:
         known.update(batch.fields)
-        if known & wanted:
+        if any(_is_any(field, wanted) for field in batch.fields):
             return
     if known:
         have = ", ".join(map(repr, sorted(known)[:_FIELDS_SHOWN]))

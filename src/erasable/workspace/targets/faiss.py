@@ -18,6 +18,7 @@ import numpy as np
 
 from erasable.core.artifact import sync_folder
 from erasable.core.errors import SourceError
+from erasable.workspace.targets.fields import places_of
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
 
 _ID, _VECTOR = "id", "vector"
@@ -297,7 +298,11 @@ def _csv_rows(file: Iterable[str]) -> Iterator[tuple[str, dict[str, Any] | None]
 def _records(
     ids: list[int], rows: list[dict[str, Any]], names: list[str], vectors: Sequence[Any]
 ) -> Records:
-    fields = {name: [row.get(name) for row in rows] for name in names}
+    fields = {
+        place: values
+        for name in names
+        for place, values in places_of(name, [row.get(name) for row in rows])
+    }
     return Records(ids, {**fields, _ID: ids, _VECTOR: vectors})
 
 

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+_PLACE = re.compile(r"(?:\.\d+|\[\d+\])\Z")
+
+
+def field_of(name: str) -> str:
+    """Return the field that a place in a list is of.
+
+    >>> field_of("words[1]"), field_of("user.words.1"), field_of("words")
+    ('words', 'user.words', 'words')
+    """
+    return _PLACE.sub("", name)
 
 
 def places_of(name: str, values: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:

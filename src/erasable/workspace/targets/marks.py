@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -76,6 +76,8 @@ class Marks:
         """Add a value of a record, with other spellings; tell whether it can be looked for."""
         if value is None or isinstance(value, bool | np.bool_):
             return False
+        if _is_nested(value):
+            return any([self.add(each) for each in _within(value)])
         kind, exact = _kind_of(value), _exact(value)
         seeds = {seed for each in (value, *spellings) for seed in _seeds(each)}
         if not seeds:
@@ -114,6 +116,9 @@ class Marks:
                 if seed[0] == _OF_TEXT:
                     owners.setdefault(seed, []).append(name)
         for value in values:
+            if _is_nested(value):
+                self.drop(_within(value))
+                continue
             if isinstance(value, str) and len(value) > 3 * _PIECE:
                 for seed in _seeds(value):
                     for name in owners.pop(seed, ()):
@@ -191,6 +196,15 @@ def is_vector(value: Any) -> bool:
         and len(value) > 0
         and all(isinstance(each, int | float) and not isinstance(each, bool) for each in value)
     )
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, Mapping | list | tuple) and not is_vector(value)
+
+
+def _within(value: Any) -> Iterator[Any]:
+    """Return the values of a list or object: its repr is in no file."""
+    return iter(value.values() if isinstance(value, Mapping) else value)
 
 
 def _kind_of(value: Any) -> str:

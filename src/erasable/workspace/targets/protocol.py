@@ -14,7 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
+from erasable.core.errors import SourceError
 from erasable.workspace.targets import residue
+from erasable.workspace.targets.fields import field_of
 from erasable.workspace.targets.marks import Marks, forms_of
 from erasable.workspace.targets.residue import Found
 from erasable.workspace.targets.settings import People as People
@@ -178,7 +182,8 @@ class RecordTarget(Target):
                 for name in names:
                     plan.n_records[name] = plan.n_records.get(name, 0) + 1
                 for field_, values in batch.fields.items():
-                    is_found = field_ in subjects or any(forms_of(values[at]))
+                    is_of_person = not {field_, field_of(field_)}.isdisjoint(subjects)
+                    is_found = is_of_person or any(forms_of(values[at]))
                     if is_found and field_ not in self.read_back:
                         plan.marks.add(values[at])
         if keys:
@@ -212,14 +217,26 @@ class RecordTarget(Target):
         """Return which records are of people, and of whom; add long identities to `named`."""
         found: dict[int, set[str]] = {}
         for subject in self.settings.subjects:
-            values = batch.fields.get(subject.field)
-            if values is None:
-                continue
-            given = {value for value in values if value is not None}
-            among = people.among(given, subject)
-            if subject.field not in self.read_back:
-                named |= {each for each in among if isinstance(each, str) and any(forms_of(each))}
-            for at, value in enumerate(values):
-                if value is not None and value in among:
-                    found.setdefault(at, set()).add(among[value])
+            for field_, values in batch.fields.items():
+                if subject.field not in (field_, field_of(field_)):
+                    continue
+                given = self._hashable(field_, values)
+                among = people.among(given, subject)
+                if field_ not in self.read_back:
+                    named |= {
+                        each for each in among if isinstance(each, str) and any(forms_of(each))
+                    }
+                for at, value in enumerate(values):
+                    if value is not None and value in among:
+                        found.setdefault(at, set()).add(among[value])
         return found
+
+    def _hashable(self, field_: str, values: Sequence[Any]) -> set[Any]:
+        """Return the identities of a field; refuse what is none."""
+        given = [value for value in values if value is not None]
+        if any(isinstance(value, Mapping | list | np.ndarray) for value in given):
+            raise SourceError(
+                f"the field {field_!r} of a record of {self.shown!r} is a list of numbers or an "
+                "object; expected a text, a whole number or a list of texts; nothing was changed"
+            )
+        return set(given)
