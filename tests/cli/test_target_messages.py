@@ -90,3 +90,33 @@ def test_status_and_report_show_targets_and_what_waits_for_them(place: Path) -> 
     assert not json.loads(run(place, "requests", "--state", "waits_for_targets", "--json"))[
         "requests"
     ]
+
+
+def test_process_says_of_each_target_what_was_done_and_what_waits(place: Path) -> None:
+    run(place, "request", mail(3), mail(4))
+    (place / "files").rename(place / "moved")
+    shown = run(place, "process")
+    assert "2 requests are not carried out in the target 'exports', and stay open: " in shown
+    assert "target shop: 2 records and 4 that refer to them, purged\n" in shown
+    assert "2 requests carried out here, and not in all targets" in shown
+    shown = run(place, "process")  # nothing new, but they still wait
+    assert "2 requests carried out here, and not in all targets" in shown
+    assert "nothing to do" not in shown
+    told, _ = json.JSONDecoder().raw_decode(run(place, "process", "--json"))
+    assert len(told["waiting"]) == 2
+    error = run(place, "target", "remove", "exports", code=2)
+    assert "2 requests are still to be carried out in 'exports'" in error
+    (place / "moved").rename(place / "files")
+    shown = run(place, "process")
+    assert "completed 2 requests: 0 records erased here, 2 in targets in " in shown
+    assert run(place, "process") == "nothing to do\n"
+
+
+def test_one_request_is_not_told_as_several(place: Path) -> None:
+    run(place, "request", mail(3))
+    (place / "files").rename(place / "moved")
+    assert "1 request is not carried out in the target 'exports', and stays open: " in run(
+        place, "process"
+    )
+    error = run(place, "target", "remove", "exports", code=2)
+    assert "1 request is still to be carried out in 'exports'" in error

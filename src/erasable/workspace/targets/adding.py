@@ -88,10 +88,11 @@ def remove(context: Context, name: str) -> None:
             task.c.target == "target", task.c.target_id == known.id, task.c.exactness.is_(None)
         )
         if waiting := list(connection.execute(owed).scalars()):
+            are = "request is" if len(waiting) == 1 else "requests are"
             raise WorkspaceError(
-                f"{len(waiting)} requests are still to be carried out in {name!r}, such as "
-                f"{waiting[0]}; expected none; `erasable process` carries them out, or give the "
-                f"target up for them: `erasable target remove {name} --give-up`"
+                f"{len(waiting)} {are} still to be carried out in {name!r}, such as {waiting[0]}; "
+                "expected none; `erasable process` carries them out, or give the target up for "
+                f"them: `erasable target remove {name} --give-up`"
             )
         connection.execute(update(target).where(target.c.name == name).values(state=REMOVED))
         _log(context, connection, "target-removed", name)
