@@ -54,7 +54,7 @@ def add(context: Context, name: str, place: str, settings: Settings) -> TargetRo
 
     Raise WorkspaceError if there is another one of the name, or over the same records.
     """
-    check_name(name)
+    check_name(name, "target")
     place = absolute(place)
     bare = without_credentials(place)
     with context.ledger.reading() as connection:
