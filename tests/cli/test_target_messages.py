@@ -120,3 +120,16 @@ def test_one_request_is_not_told_as_several(place: Path) -> None:
     )
     error = run(place, "target", "remove", "exports", code=2)
     assert "1 request is still to be carried out in 'exports'" in error
+
+
+def test_a_wrong_name_is_one_of_a_target(place: Path) -> None:
+    error = run(place, "target", "add", "c 7", "files", "--subject", EMAIL, code=2)
+    assert "'c 7' cannot be the name of a target; expected letters" in error
+
+
+def test_a_database_that_does_not_answer_is_named_with_its_port(place: Path) -> None:
+    pytest.importorskip("psycopg", reason="takes a driver of PostgreSQL")
+    url = "postgresql+psycopg://ann:hidden@localhost:1/shop"
+    error = run(place, "target", "add", "far", url, "--subject", "customers.mail:email", code=2)
+    assert "'postgresql+psycopg://localhost:1/shop' could not be read or changed" in error
+    assert "hidden" not in error
