@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
 
 from cli.running import erasable
+from erasable.workspace.targets import adding
 
 
 def mail(i: int) -> str:
@@ -133,3 +135,24 @@ def test_a_database_that_does_not_answer_is_named_with_its_port(place: Path) -> 
     error = run(place, "target", "add", "far", url, "--subject", "customers.mail:email", code=2)
     assert "'postgresql+psycopg://localhost:1/shop' could not be read or changed" in error
     assert "hidden" not in error
+
+
+def test_a_program_is_found_from_every_folder(place: Path) -> None:
+    (place / "store.py").write_text(
+        "import json, sys\n"
+        "if sys.argv[2] == 'list':\n"
+        "    for i, line in enumerate(open(sys.argv[1])):\n"
+        "        print(json.dumps({'key': i, 'fields': {'mail': line.strip()}}))\n"
+    )
+    (place / "mails.txt").write_text(f"{mail(1)}\n{mail(2)}\n")
+    command = f"command:{sys.executable} store.py mails.txt"
+    shown = run(place, "target", "add", "memory", command, "--subject", EMAIL)
+    full = f"{place / 'store.py'} {place / 'mails.txt'}"
+    assert full in shown
+    (place / "else").mkdir()
+    done = erasable("target", "check", "memory", "--workspace", "../ws", folder=place / "else")
+    assert done.exit_code == 0, done.output
+
+
+def test_words_of_a_program_that_name_no_file_stay(place: Path) -> None:
+    assert adding.absolute("command:store --at a.b 'x y'") == "command:store --at a.b 'x y'"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -117,9 +118,26 @@ def absolute(place: str) -> str:
     """
     if kinds.kind_of(place) == "files":
         return place if "://" in place else str(Path(place).absolute())
+    if kinds.kind_of(place) == "command":
+        return _absolute_command(place)
     if (found := _LOCAL.fullmatch(place)) is None:
         return place
     return f"{found['head']}{Path(found['path']).absolute()}{found['rest']}"
+
+
+def _absolute_command(place: str) -> str:
+    """Return a command with full paths of the files and folders that its words name."""
+    head, _, given = place.partition(":")
+    try:
+        words = shlex.split(given)
+    except ValueError:
+        return place  # which nothing opens
+    named = [bool({".", "/"} & {*word}) and Path(word).exists() for word in words]
+    if not any(named):
+        return place
+    pairs = zip(words, named, strict=True)
+    full = [str(Path(word).absolute()) if is_path else word for word, is_path in pairs]
+    return f"{head}:{shlex.join(full)}"
 
 
 def _refuse_double(connection: Connection, name: str, place: str, settings: Settings) -> None:
