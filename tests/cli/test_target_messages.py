@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
 
 from cli.running import erasable
+from erasable.workspace.targets import adding
 
 
 def mail(i: int) -> str:
@@ -90,3 +92,67 @@ def test_status_and_report_show_targets_and_what_waits_for_them(place: Path) -> 
     assert not json.loads(run(place, "requests", "--state", "waits_for_targets", "--json"))[
         "requests"
     ]
+
+
+def test_process_says_of_each_target_what_was_done_and_what_waits(place: Path) -> None:
+    run(place, "request", mail(3), mail(4))
+    (place / "files").rename(place / "moved")
+    shown = run(place, "process")
+    assert "2 requests are not carried out in the target 'exports', and stay open: " in shown
+    assert "target shop: 2 records and 4 that refer to them, purged\n" in shown
+    assert "2 requests carried out here, and not in all targets" in shown
+    shown = run(place, "process")  # nothing new, but they still wait
+    assert "2 requests carried out here, and not in all targets" in shown
+    assert "nothing to do" not in shown
+    told, _ = json.JSONDecoder().raw_decode(run(place, "process", "--json"))
+    assert len(told["waiting"]) == 2
+    error = run(place, "target", "remove", "exports", code=2)
+    assert "2 requests are still to be carried out in 'exports'" in error
+    (place / "moved").rename(place / "files")
+    shown = run(place, "process")
+    assert "completed 2 requests: 0 records erased here, 2 in targets in " in shown
+    assert run(place, "process") == "nothing to do\n"
+
+
+def test_one_request_is_not_told_as_several(place: Path) -> None:
+    run(place, "request", mail(3))
+    (place / "files").rename(place / "moved")
+    assert "1 request is not carried out in the target 'exports', and stays open: " in run(
+        place, "process"
+    )
+    error = run(place, "target", "remove", "exports", code=2)
+    assert "1 request is still to be carried out in 'exports'" in error
+
+
+def test_a_wrong_name_is_one_of_a_target(place: Path) -> None:
+    error = run(place, "target", "add", "c 7", "files", "--subject", EMAIL, code=2)
+    assert "'c 7' cannot be the name of a target; expected letters" in error
+
+
+def test_a_database_that_does_not_answer_is_named_with_its_port(place: Path) -> None:
+    pytest.importorskip("psycopg", reason="takes a driver of PostgreSQL")
+    url = "postgresql+psycopg://ann:hidden@localhost:1/shop"
+    error = run(place, "target", "add", "far", url, "--subject", "customers.mail:email", code=2)
+    assert "'postgresql+psycopg://localhost:1/shop' could not be read or changed" in error
+    assert "hidden" not in error
+
+
+def test_a_program_is_found_from_every_folder(place: Path) -> None:
+    (place / "store.py").write_text(
+        "import json, sys\n"
+        "if sys.argv[2] == 'list':\n"
+        "    for i, line in enumerate(open(sys.argv[1])):\n"
+        "        print(json.dumps({'key': i, 'fields': {'mail': line.strip()}}))\n"
+    )
+    (place / "mails.txt").write_text(f"{mail(1)}\n{mail(2)}\n")
+    command = f"command:{sys.executable} store.py mails.txt"
+    shown = run(place, "target", "add", "memory", command, "--subject", EMAIL)
+    full = f"{place / 'store.py'} {place / 'mails.txt'}"
+    assert full in shown
+    (place / "else").mkdir()
+    done = erasable("target", "check", "memory", "--workspace", "../ws", folder=place / "else")
+    assert done.exit_code == 0, done.output
+
+
+def test_words_of_a_program_that_name_no_file_stay(place: Path) -> None:
+    assert adding.absolute("command:store --at a.b 'x y'") == "command:store --at a.b 'x y'"

@@ -230,7 +230,8 @@ def process(
     if done.waiting:
         show.line(
             f"{show.words(len(done.waiting), 'request')} carried out here, and not in all targets: "
-            "open until they are; the next `erasable process` or worker tries again"
+            "open until carried out there; the next `erasable process` or worker tries again, and "
+            "`erasable target list` says what waits"
         )
 
 
@@ -253,6 +254,8 @@ def since_start(moment: float) -> float:
 def counted(done: Any) -> str:
     """Say how many records were erased and corrected."""
     erased = f"{show.words(done.n_records, 'record')} erased"
+    if any(each["n_records"] for each in done.targets):
+        erased += f" here, {sum(each['n_records'] for each in done.targets):,} in targets"
     corrected = f"{show.words(done.n_corrected, 'record')} corrected"
     if not done.n_corrected and not done.n_needless:
         return erased
@@ -284,7 +287,8 @@ def besides(done: Any) -> list[str]:
     for each in done.targets:
         n = show.words(each["n_records"], "record")
         reason = "" if each["reason"] is None else f": {each['reason']}"
-        lines.append(f"target {each['target']}: {n}, {each['verdict']}{reason}")
+        others = f" and {each['n_others']:,} that refer to them" if each["n_others"] else ""
+        lines.append(f"target {each['target']}: {n}{others}, {each['verdict']}{reason}")
     if done.hooks:
         lines.append(f"ran the hooks of {', '.join(done.hooks)}")
     return lines

@@ -99,7 +99,10 @@ def add(
     name: str = argument("NAME", "The name of the target."),
     place: str = argument(
         "PLACE",
-        "A folder or file, the URL of a database, or a store such as chroma:FOLDER#COLLECTION.",
+        "A folder or file, the URL of a database, or one of chroma:FOLDER#COLLECTION, "
+        "lancedb:FOLDER#TABLE, delta:FOLDER, iceberg:CATALOG#NAMESPACE.TABLE, faiss:FILE, "
+        "qdrant:FOLDER#COLLECTION, milvus:FILE#COLLECTION, redis://HOST:PORT/DATABASE#PATTERN and "
+        "command:PROGRAM.",
     ),
     subject: list[str] = SUBJECT,
     action: str = ACTION,

@@ -49,7 +49,7 @@ def place_of(text: str, query: str | None) -> str:
         raise SourceError(
             "the query is empty; expected a SELECT; write one, or end the URL in #table"
         )
-    bare = sa.URL.create(url.drivername, host=url.host, port=url.port, database=url.database)
+    bare = _bare(url)
     if url.get_backend_name() == "sqlite":
         bare = bare.set(database=str(_sqlite_file(url)))
     place = bare.render_as_string()
@@ -90,13 +90,18 @@ def sql_batches(given: str, place: str, query: str | None) -> Iterator[pa.Table]
             ) from None
 
 
+def _bare(url: sa.URL) -> sa.URL:
+    """Return a URL without user, password and parameters."""
+    return sa.URL.create(url.drivername, host=url.host, port=url.port, database=url.database)
+
+
 def table_names(given: str) -> list[str]:
     """Return the names of the tables of a database: those of its default schema.
 
     Of PostgreSQL, also those of other schemas, as "schema.name", and materialized views.
     """
     url = _url(given)
-    place = sa.URL.create(url.drivername, host=url.host, database=url.database).render_as_string()
+    place = _bare(url).render_as_string()
     with _connected(url, place) as connection:
         try:
             known = sa.inspect(connection)
@@ -135,7 +140,7 @@ def hidden_rows(given: str) -> list[str]:
     """Return names of tables of which this user may see only some rows: all, or that of a URL."""
     address, table = _split(given)
     url = _url(address)
-    place = sa.URL.create(url.drivername, host=url.host, database=url.database).render_as_string()
+    place = _bare(url).render_as_string()
     with _connected(url, place) as connection:
         try:
             found = sorted(with_hidden_rows(connection))
@@ -157,7 +162,7 @@ def writable(given: str) -> Iterator[tuple[sa.Engine, str]]:
             "without a table; leave '#' and what follows out"
         )
     url = _url(address)
-    place = sa.URL.create(url.drivername, host=url.host, database=url.database).render_as_string()
+    place = _bare(url).render_as_string()
     if url.get_backend_name() == "sqlite" and url.get_driver_name() == "pysqlite":
         path = _sqlite_file(url)
         if not path.is_file():

@@ -152,10 +152,10 @@ def names_of_erasable() -> list[str]:
     return list(_ours())
 
 
-def check_name(name: str) -> None:
-    """Refuse a name of a model that is empty, too long, or has other characters."""
+def check_name(name: str, what: str = "model") -> None:
+    """Refuse a name of a model, or of `what`, that is empty, too long, or has other characters."""
     if not _NAME.fullmatch(name):
         raise WorkspaceError(
-            f"{name[:60]!r} cannot be the name of a model; expected letters, digits, '.', '_' and "
+            f"{name[:60]!r} cannot be the name of a {what}; expected letters, digits, '.', '_' and "
             "'-', up to 200"
         )

@@ -82,9 +82,9 @@ class Processed:
     # per model: model, treatment, exactness, n_records, seconds; for a retired one, the
     # reason
     treatments: list[dict[str, Any]] = field(default_factory=list)
-    # per target: target, verdict, reason, n_records, requests
+    # per target: target, verdict, reason, n_records, n_others (that changed with them), requests
     targets: list[dict[str, Any]] = field(default_factory=list)
-    waiting: list[str] = field(default_factory=list)  # carried out, but for a target
+    waiting: list[str] = field(default_factory=list)  # carried out, now or before, but for a target
     # requests whose records a process had erased that died then: not in `n_records`
     n_resumed: int = 0
     hooks: list[str] = field(default_factory=list)  # models whose hooks were run
@@ -221,7 +221,8 @@ def _reach_targets(context: Context, done: Processed, patience: RetryPolicy | No
     done.n_unmatched = max(0, done.n_unmatched - reached.n_newly_matched)
     if reached.done:
         done.requests += finish(context)
-        done.waiting = [each for each in done.waiting if each not in done.requests]
+    with context.ledger.reading() as connection:
+        done.waiting = list(owed.names_waited_for(connection))
 
 
 def _include(done: Processed, more: Processed) -> None:

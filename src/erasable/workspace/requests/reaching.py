@@ -41,7 +41,7 @@ _BETWEEN = "|"  # names of requests for one person
 class Reached:
     """What was done in targets."""
 
-    # per target: target, verdict, reason, n_records, requests
+    # per target: target, verdict, reason, n_records, n_others, requests
     done: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)  # of targets that failed
     n_newly_matched: int = 0  # requests that had met no record before
@@ -71,9 +71,10 @@ def carry_out(context: Context, patience: RetryPolicy | None) -> Reached:
             except Exception as error:
                 told = _told(error)
                 _record_failure(context, known[id], told, patience or RetryPolicy())
+                n = len({row.request_id for row in own})
                 found.warnings.append(
-                    f"{len(own)} requests are not carried out in the target {known[id].name!r}, "
-                    f"and stay open: {told}"
+                    f"{n} {'request is' if n == 1 else 'requests are'} not carried out in the "
+                    f"target {known[id].name!r}, and {'stays' if n == 1 else 'stay'} open: {told}"
                 )
             advance()
     return found
@@ -160,10 +161,11 @@ def _erase_from(
                 "verdict": verdict.word, "reason": verdict.reason,
             }  # fmt: skip
             log.append(context, connection, "target-erased", known.name, body, context.now())
-    n = sum(plan.changed.values())
+    n_changed, n = sum(plan.changed.values()), sum(plan.n_records.values())
     return {
-        "target": known.name, "verdict": verdict.word if n else NOTHING,
-        "reason": verdict.reason, "n_records": n, "requests": list(counts),
+        "target": known.name, "verdict": verdict.word if n_changed else NOTHING,
+        "reason": verdict.reason, "n_records": n, "n_others": max(0, n_changed - n),
+        "requests": list(counts),
     }, n_newly_matched  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -54,7 +55,7 @@ def add(context: Context, name: str, place: str, settings: Settings) -> TargetRo
 
     Raise WorkspaceError if there is another one of the name, or over the same records.
     """
-    check_name(name)
+    check_name(name, "target")
     place = absolute(place)
     bare = without_credentials(place)
     with context.ledger.reading() as connection:
@@ -88,10 +89,11 @@ def remove(context: Context, name: str) -> None:
             task.c.target == "target", task.c.target_id == known.id, task.c.exactness.is_(None)
         )
         if waiting := list(connection.execute(owed).scalars()):
+            are = "request is" if len(waiting) == 1 else "requests are"
             raise WorkspaceError(
-                f"{len(waiting)} requests are still to be carried out in {name!r}, such as "
-                f"{waiting[0]}; expected none; `erasable process` carries them out, or give the "
-                f"target up for them: `erasable target remove {name} --give-up`"
+                f"{len(waiting)} {are} still to be carried out in {name!r}, such as {waiting[0]}; "
+                "expected none; `erasable process` carries them out, or give the target up for "
+                f"them: `erasable target remove {name} --give-up`"
             )
         connection.execute(update(target).where(target.c.name == name).values(state=REMOVED))
         _log(context, connection, "target-removed", name)
@@ -116,9 +118,26 @@ def absolute(place: str) -> str:
     """
     if kinds.kind_of(place) == "files":
         return place if "://" in place else str(Path(place).absolute())
+    if kinds.kind_of(place) == "command":
+        return _absolute_command(place)
     if (found := _LOCAL.fullmatch(place)) is None:
         return place
     return f"{found['head']}{Path(found['path']).absolute()}{found['rest']}"
+
+
+def _absolute_command(place: str) -> str:
+    """Return a command with full paths of the files and folders that its words name."""
+    head, _, given = place.partition(":")
+    try:
+        words = shlex.split(given)
+    except ValueError:
+        return place  # which nothing opens
+    named = [bool({".", "/"} & {*word}) and Path(word).exists() for word in words]
+    if not any(named):
+        return place
+    pairs = zip(words, named, strict=True)
+    full = [str(Path(word).absolute()) if is_path else word for word, is_path in pairs]
+    return f"{head}:{shlex.join(full)}"
 
 
 def _refuse_double(connection: Connection, name: str, place: str, settings: Settings) -> None:

@@ -235,7 +235,7 @@ def _failed(place: str, error: SQLAlchemyError) -> SourceError:
             "changed, or everything: a dry run tells which"
         )
     return SourceError(
-        f"the rows at {place!r} could not be changed ({type(error).__name__}); expected a "
+        f"the rows at {place!r} could not be read or changed ({type(error).__name__}); expected a "
         "database that answers and that you may change; nothing was changed"
     )
 
