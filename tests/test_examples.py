@@ -27,6 +27,7 @@ NAMES = (
     "heart_disease",
     "patients_withdraw",
     "raters_leave",
+    "retrieval",
     "spam_filter",
     "sqlite_storage",
     "users_with_many_records",
@@ -39,6 +40,7 @@ OWN_DATA = {
     "digits_leave",
     "greedy_falls_short",
     "patients_withdraw",
+    "retrieval",
     "sqlite_storage",
 }
 
