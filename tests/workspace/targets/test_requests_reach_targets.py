@@ -161,7 +161,7 @@ def test_a_search_that_finds_nobody_proves_nothing(
     workspace.process()
     (found,) = said(workspace, request.id)["targets"]
     assert found["verdict"] == NOT_PROVED
-    assert "does not find" in found["reason"]
+    assert "finds 0 of 20 texts of others" in found["reason"]
 
 
 # -- what fails ------------------------------------------------------------------------------------
@@ -336,6 +336,8 @@ def test_bad_targets_are_refused(workspace: Workspace, notes: Path, tmp_path: Pa
         workspace.add_target("notes", "unheard:of", ["mail:email"])
     with pytest.raises(InvalidParameterError, match="action"):
         workspace.add_target("notes", place, ["mail:email"], action="burn")
+    with pytest.raises(InvalidParameterError, match="expected delete"):
+        workspace.add_target("notes", place, ["mail:email"], action="mask")
     with pytest.raises(InvalidParameterError, match="no field"):
         workspace.add_target("notes", place, [])
     with pytest.raises(WorkspaceError, match="letters, digits"):

@@ -12,8 +12,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
 from erasable.core._optional import needs
-from erasable.core.errors import SourceError
-from erasable.workspace.targets.protocol import Settings, Target
+from erasable.core.errors import InvalidParameterError, SourceError
+from erasable.workspace.targets.protocol import RecordTarget, Settings, Target
 
 GROUP = "erasable.targets"
 
@@ -59,15 +59,26 @@ _STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "file", "memory"}
 
 def opened(place: str, settings: Settings) -> Target:
     """Open a place, by the class of its kind."""
+    target = _opener(place)(place, settings)
+    if isinstance(target, RecordTarget) and settings.action != "delete":
+        target.close()
+        raise InvalidParameterError(
+            f"the action is {settings.action!r} for {target.shown!r}; expected delete: records of "
+            "this kind of place cannot be overwritten"
+        )
+    return target
+
+
+def _opener(place: str) -> Opener:
     kind = kind_of(place)
     if kind == "files":
-        return _own(*_FILES)(place, settings)
+        return _own(*_FILES)
     if kind in _OWN:
-        return _own(*_OWN[kind])(place, settings)
+        return _own(*_OWN[kind])
     if added := sorted({each.value: each for each in entry_points(group=GROUP, name=kind)}.items()):
-        return _added(kind, added)(place, settings)
+        return _added(kind, added)
     if "://" in place:
-        return _own(*_DATABASES)(place, settings)
+        return _own(*_DATABASES)
     raise SourceError(
         f"nothing opens {kind[:40]!r}: places; expected a folder, a URL of a database, or one of "
         f"{', '.join(f'{each}:' for each in _OWN)}; a package adds others by entry points of the "
