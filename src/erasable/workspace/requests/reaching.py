@@ -155,7 +155,7 @@ def _erase_from(
     outcomes = {request: (verdict if n else Verdict(NOTHING), n) for request, n in counts.items()}
     with context.ledger.transaction() as connection:
         n_newly_matched = _end(context, connection, known, owed, outcomes)
-        if plan:
+        if plan.changed:
             body = {
                 "changed": plan.changed, "detached": plan.detached, "triggers": plan.triggers,
                 "verdict": verdict.word, "reason": verdict.reason,
