@@ -104,5 +104,5 @@ def test_types_are_told_to_whoever_asks(restored: Path) -> None:
     said = run("subject", "show", "nobody", folder=restored)
     assert said == (
         "nothing is kept under this identity, as types email, id, in visits.patient (id), "
-        "visits.mail (email)\n"
+        "visits.mail (email), and the target clinic\n"
     )

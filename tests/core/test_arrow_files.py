@@ -173,6 +173,13 @@ THREADED = {"aggregate", "join_asof", "to_pandas"}
 """Methods of tables that divide their work among threads."""
 
 
+IN_TARGETS = {
+    f"workspace/targets/{name}.py"
+    for name in ("decoded_tables", "delta", "milvus_files", "parquet_files")
+}
+"""Modules that read and write files of others, by readers that begin no thread."""
+
+
 def elsewhere(text: str) -> Iterator[str]:
     """Yield what a module does with files of Arrow's, or with its threads."""
     tree = ast.parse(text)
@@ -208,7 +215,23 @@ def test_files_of_arrows_are_read_in_one_place() -> None:
         str(path.relative_to(SOURCE)): list(elsewhere(path.read_text(encoding="utf-8")))
         for path in SOURCE.rglob("*.py")
     }
-    assert [name for name, uses in found.items() if uses] == ["core/_arrow_files.py"]
+    uses = {name for name, each in found.items() if each}
+    assert uses == {"core/_arrow_files.py", *IN_TARGETS}
+
+
+@pytest.mark.parametrize("name", sorted(IN_TARGETS))
+def test_files_of_targets_are_read_in_the_calling_thread(name: str) -> None:
+    tree = ast.parse((SOURCE / name).read_text(encoding="utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    named = [(each, {word.arg for word in each.keywords}) for each in calls]
+    for call, words in named:
+        match call.func:
+            case ast.Attribute(_, "ParquetFile"):
+                assert "pre_buffer" in words
+            case ast.Attribute(_, "iter_batches" | "read_row_group"):
+                assert "use_threads" in words
+            case ast.Attribute(_, method):
+                assert method != "read_table"
 
 
 @pytest.mark.parametrize(

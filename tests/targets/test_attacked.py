@@ -17,7 +17,7 @@ from erasable.workspace.targets.commands import CommandTarget
 from erasable.workspace.targets.files import FilesTarget
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings, Subject
-from erasable.workspace.targets.steps import NOT_PROVED, PURGED
+from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
 
 ANN = "ann+lee@example.org"
 SETTINGS = Settings((Subject("mail", "email"), Subject("other", "email")))

@@ -26,7 +26,7 @@ from people import Named, erased
 from erasable.core.errors import SourceError
 from erasable.workspace.targets import kinds, steps
 from erasable.workspace.targets.protocol import Settings, Subject
-from erasable.workspace.targets.steps import PURGED
+from erasable.workspace.targets.verdicts import PURGED
 
 chromadb = pytest.importorskip("chromadb", reason="targets that are collections of Chroma")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -16,7 +16,7 @@ from erasable.workspace.targets import commands
 from erasable.workspace.targets.commands import CommandTarget
 from erasable.workspace.targets.kinds import opened
 from erasable.workspace.targets.protocol import Settings, Subject
-from erasable.workspace.targets.steps import NOT_PROVED, PURGED
+from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
 
 SETTINGS = Settings((Subject("by.user", "email"),))
 

@@ -25,7 +25,7 @@ from erasable.core.errors import SourceError
 from erasable.workspace.targets import delta
 from erasable.workspace.targets.delta import DeltaTarget
 from erasable.workspace.targets.protocol import Settings, Subject
-from erasable.workspace.targets.steps import PURGED
+from erasable.workspace.targets.verdicts import PURGED
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 

@@ -16,7 +16,7 @@ from people import Named, erased
 from erasable.core.errors import SourceError
 from erasable.workspace.targets import kinds, steps
 from erasable.workspace.targets.protocol import Plan, Settings, Subject
-from erasable.workspace.targets.steps import PURGED
+from erasable.workspace.targets.verdicts import PURGED
 
 faiss = pytest.importorskip("faiss", reason="targets that are files of FAISS")
 

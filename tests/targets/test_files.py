@@ -29,7 +29,7 @@ from erasable.workspace.store import crash_points
 from erasable.workspace.targets import local_blobs
 from erasable.workspace.targets.files import FilesTarget
 from erasable.workspace.targets.protocol import Settings, Subject
-from erasable.workspace.targets.steps import PURGED
+from erasable.workspace.targets.verdicts import PURGED
 
 MAIL = Subject("mail", "email")
 

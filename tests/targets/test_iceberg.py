@@ -25,7 +25,7 @@ from erasable.core.errors import SourceError
 from erasable.workspace.targets import iceberg
 from erasable.workspace.targets.iceberg import IcebergTarget
 from erasable.workspace.targets.protocol import Settings, Subject
-from erasable.workspace.targets.steps import PURGED
+from erasable.workspace.targets.verdicts import PURGED
 
 
 @pytest.fixture(autouse=True)

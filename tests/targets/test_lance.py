@@ -18,7 +18,7 @@ from people import Named, erased
 from erasable.core.errors import SourceError
 from erasable.workspace.targets import kinds, steps
 from erasable.workspace.targets.protocol import Settings, Subject
-from erasable.workspace.targets.steps import PURGED
+from erasable.workspace.targets.verdicts import PURGED
 
 lancedb = pytest.importorskip("lancedb", reason="targets that are tables of LanceDB")
 index = pytest.importorskip("lancedb.index")

@@ -36,7 +36,7 @@ from erasable.core.errors import SourceError
 from erasable.workspace.targets import milvus
 from erasable.workspace.targets.milvus import MilvusTarget
 from erasable.workspace.targets.protocol import Settings, Subject
-from erasable.workspace.targets.steps import NOT_PROVED
+from erasable.workspace.targets.verdicts import NOT_PROVED
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -48,7 +48,7 @@ from qdrant_edge import (
 from erasable.core.errors import SourceError
 from erasable.workspace.targets.protocol import Plan, Settings, Subject
 from erasable.workspace.targets.qdrant import QdrantTarget
-from erasable.workspace.targets.steps import NOT_PROVED, PURGED
+from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
 
 FEW = range(3, 200, 10)
 SETTINGS = Settings((Subject("metadata.user", "email"),))

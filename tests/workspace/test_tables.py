@@ -68,6 +68,7 @@ SAME_WORDS = {
     "workspace/models/verifying.py": {"not covered", "retired"},  # verdicts
     "workspace/models/versions.py": {"retired"},
     "workspace/requests/batches.py": {"retired"},
+    "workspace/requests/preview.py": {"deleted"},  # records of a target
     "workspace/report/receipt_page.py": {"corrected"},
     "cli/models.py": {"retired"},
     "cli/targets.py": {"deleted"},  # rows of a database

@@ -21,6 +21,7 @@ from erasable.cli.requests import besides, counted
 app = typer.Typer()
 
 PANEL = "Requests"
+_KINDS = {"dataset": "data set"}
 
 
 @command(app, "work", example="erasable work", panel=PANEL)
@@ -80,22 +81,23 @@ def tasks(folder: str = FOLDER, as_json: bool = JSON) -> None:
         return
     rows_of = [
         (
-            f"{each.target} {each.name}", each.state, show.count(each.attempts),
-            show.count(each.n_requests), _again(each, now),
+            f"{_KINDS.get(each.target, each.target)} {each.name}", each.state,
+            show.count(each.attempts), show.count(each.n_requests), _again(each, now),
         )
         for each in found["failed"]
     ]  # fmt: skip
     show.table(["failed", "state", "attempts", "requests", "again"], rows_of)
     for each in found["failed"]:
         show.line(f"{each.name}: {show.one_line(each.error)}")
-    if any(each.state == "dead" for each in found["failed"]):
-        show.line("fix the cause, then `erasable retry`; or `erasable model retire NAME`")
+    dead = {each.target for each in found["failed"] if each.state == "dead"}
+    if dead:
+        show.line(f"fix the cause, then `erasable retry`{_given_up(dead)}")
 
 
 @command(app, "retry", example="erasable retry risk", panel=PANEL)
 def retry(
     names: list[str] | None = argument(
-        "NAME", "Models and data sets; by default all.", default=None
+        "NAME", "Models, data sets and targets; by default all.", default=None
     ),
     folder: str = FOLDER,
     as_json: bool = JSON,
@@ -106,6 +108,13 @@ def retry(
         return
     named = ", ".join(each.name for each in done)
     show.line(f"to be tried again: {named}" if done else "no task has failed")
+
+
+def _given_up(dead: set[str]) -> str:
+    """Say how what has failed for good is given up."""
+    how = {"model": "`erasable model retire NAME`", "target": "`erasable target remove --give-up`"}
+    ways = [way for kind, way in how.items() if kind in dead]
+    return f"; or {', or '.join(ways)}" if ways else ""
 
 
 def _again(failed: Any, now: datetime) -> str:

@@ -13,7 +13,7 @@ from erasable.workspace import Workspace
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import receipts
 from erasable.workspace.targets.files import FilesTarget
-from erasable.workspace.targets.steps import NOT_PROVED, PURGED
+from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
 
 ANN = "ann.lee@example.org"
 

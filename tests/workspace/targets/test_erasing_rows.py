@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from effort import examples
 from erasable.core.errors import InvalidParameterError, SourceError
 from erasable.workspace import Workspace
-from erasable.workspace.targets.steps import NOT_PROVED, PURGED
+from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
 
 N, ERASED = 40, tuple(range(0, 40, 5))
 

@@ -23,7 +23,7 @@ from erasable.workspace.data import databases
 from erasable.workspace.targets.databases import DatabaseTarget
 from erasable.workspace.targets.people import Suppressed
 from erasable.workspace.targets.protocol import Settings, Subject
-from erasable.workspace.targets.steps import NOT_PROVED
+from erasable.workspace.targets.verdicts import NOT_PROVED
 
 N, GONE = 60, tuple(range(0, 60, 4))
 MAIL = Subject("people.mail", "email")

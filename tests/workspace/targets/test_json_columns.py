@@ -15,7 +15,7 @@ from erasable.core.errors import SourceError
 from erasable.workspace.targets.databases import DatabaseTarget
 from erasable.workspace.targets.layout import at_path
 from erasable.workspace.targets.protocol import Settings, Subject
-from erasable.workspace.targets.steps import NOT_PROVED, PURGED
+from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
 from targets.people import Named as Users
 from targets.people import erased
 

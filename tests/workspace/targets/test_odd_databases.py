@@ -18,7 +18,7 @@ from erasable.workspace import Workspace
 from erasable.workspace.data import databases
 from erasable.workspace.targets import erasing
 from erasable.workspace.targets.databases import DatabaseTarget
-from erasable.workspace.targets.steps import NOT_PROVED, PURGED
+from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
 
 GONE, STAYS = "marker1@example.org", "marker2@example.org"
 NUMBER = 41  # of somebody who is erased

@@ -49,6 +49,8 @@ class Lines(RecordTarget):
 class Entry:
     """An entry point."""
 
+    value = "lines:Lines"
+
     @staticmethod
     def load() -> type[Lines]:
         return Lines

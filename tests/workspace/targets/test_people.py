@@ -52,4 +52,4 @@ def test_people_may_be_given_by_tokens(known: Workspace) -> None:
     found = Asked(known.context, {token: "R-1"}).among(
         ["BOB@x.org", "ann@x.org"], Subject("mail", "email")
     )
-    assert found == {"BOB@x.org": token}
+    assert found == {"BOB@x.org": "R-1"}

@@ -29,7 +29,7 @@ from erasable.workspace.ledger.treatments import NOT_COVERED
 from erasable.workspace.requests import owed, reaching
 from erasable.workspace.requests.failures import RetryPolicy
 from erasable.workspace.targets import adding, catalogue
-from erasable.workspace.targets.steps import NOT_PROVED, NOTHING, PURGED
+from erasable.workspace.targets.verdicts import NOT_PROVED, NOTHING, PURGED
 
 PLUGIN = Path(__file__).parent / "plugin"
 N = 12
@@ -148,6 +148,9 @@ def test_a_copy_that_is_left_is_not_called_purged(workspace: Workspace, notes: P
     (found,) = said(workspace, request.id)["targets"]
     assert found["verdict"] == NOT_PROVED
     assert "copy.bin" in found["reason"]
+    page = workspace.receipt_page(request.id)
+    assert "tag warn" in page
+    assert "something may still have a copy" in page
 
 
 def test_a_search_that_finds_nobody_proves_nothing(

@@ -18,6 +18,7 @@ from erasable.workspace.ledger.treatments import (
     RETRAINED,
     REWRITTEN,
 )
+from erasable.workspace.targets.verdicts import NOT_PROVED, NOTHING, PURGED
 
 _MEANS = {
     REWRITTEN: "the data set was written again without the records",
@@ -27,6 +28,12 @@ _MEANS = {
     RETIRED: "the model was given up, and its file erased",
     CORRECTED: "the values were corrected, and the old ones are gone",
     NOT_COVERED: "the model is trained elsewhere, and stayed as it was",
+}
+_OF_TARGETS = {
+    PURGED: "a search of all files of the place found nothing of the records, and found others",
+    NOT_PROVED: "the records were deleted, and something may still have a copy",
+    NOTHING: "no record of the person was there",
+    NOT_COVERED.name: "nobody was erased there",
 }
 _EXACTLY = {
     "bitwise": "Bitwise: it equals, bit for bit, one made {on}.",
@@ -43,9 +50,16 @@ def render(body: bytes, public_pem: bytes) -> str:
     found = receipts.check(body, public_pem)
     says = receipts.show(body)
     touched = wording.touched(says)
-    treatments, exactness = ({row[i] for row in touched} for i in (2, 3))
+    inside = [row for row in touched if row[0] != "target"]
+    treatments, exactness = ({row[i] for row in inside} for i in (2, 3))
     on = "from the corrected records" if "corrected" in says else "without the records"
     done = {one.name: text for one, text in _MEANS.items() if one.name in treatments}
+    outside = {row[2] for row in touched if row[0] == "target"}
+    done |= {
+        (f"{name} (target)" if name in done else name): text
+        for name, text in _OF_TARGETS.items()
+        if name in outside
+    }
     return _pages.render(
         Path(__file__).with_name("receipt.html"),
         "the page of a receipt",

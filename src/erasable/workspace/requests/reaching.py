@@ -31,7 +31,8 @@ from erasable.workspace.targets import adding, catalogue, steps
 from erasable.workspace.targets.catalogue import TargetRow
 from erasable.workspace.targets.people import Asked
 from erasable.workspace.targets.protocol import Plan
-from erasable.workspace.targets.steps import NOTHING, Verdict
+from erasable.workspace.targets.steps import Verdict
+from erasable.workspace.targets.verdicts import NOTHING
 
 _FOLDER = "targets"
 _BETWEEN = "|"  # names of requests for one person

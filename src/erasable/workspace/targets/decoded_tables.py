@@ -57,13 +57,18 @@ def _look_at_statistics(metadata: parquet.FileMetaData, inspection: Inspection) 
 def look_at_arrow(file: BinaryIO, path: Path, inspection: Inspection, depth: int) -> None:
     """Look at all columns of an Arrow file, and at its bytes, which may have more."""
     try:
-        with pa.ipc.open_file(file) as found:
+        with _mapped(file) as own, pa.ipc.open_file(own) as found:
             for at in range(found.num_record_batches):
                 look_at_batch(found.get_batch(at), inspection)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise Undecodable(f"it is a damaged Arrow file ({type(error).__name__})") from error
     file.seek(0)
     look_for_frames(file, inspection)  # type: ignore[arg-type]
+
+
+def _mapped(file: BinaryIO) -> pa.NativeFile:
+    """Return a file of Arrow's own, which its threads may have."""
+    return pa.memory_map(f"/dev/fd/{file.fileno()}")
 
 
 def look_at_orc(file: BinaryIO, path: Path, inspection: Inspection, depth: int) -> None:

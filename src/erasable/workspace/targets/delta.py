@@ -227,8 +227,8 @@ class DeltaTarget(Target):
         """Take removed files out of a checkpoint: their folders may name people."""
         name = f"{_LOG}{version:020}.checkpoint.parquet"
         with self._store.opened(Blob(name, 0)) as (file, state):
-            opened = pq.ParquetFile(file)
-            table = opened.read()
+            opened = pq.ParquetFile(file, pre_buffer=False)
+            table = opened.read(use_threads=False)
             table = table.filter(pc.is_null(table["remove"]))
             with self._store.replacing(name, state) as new:
                 pq.write_table(table, new)

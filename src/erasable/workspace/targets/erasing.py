@@ -19,7 +19,8 @@ from erasable.workspace.ledger.schema import log_entry
 from erasable.workspace.targets import adding, catalogue, kinds, steps
 from erasable.workspace.targets.people import Suppressed
 from erasable.workspace.targets.protocol import Plan
-from erasable.workspace.targets.steps import NOT_PROVED, Verdict
+from erasable.workspace.targets.steps import Verdict
+from erasable.workspace.targets.verdicts import NOT_PROVED
 
 _STARTED, _ENDED = "target-started", "target-erased"
 _SUBJECT = "target"

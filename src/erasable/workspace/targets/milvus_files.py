@@ -52,7 +52,12 @@ def _tables(folder: Path, names: Mapping[str, Sequence[str]], key: str) -> Itera
         for name in own:
             path = folder / "partitions" / partition / name
             if path.is_file():
-                yield pq.read_table(path, columns=[key, _SEQ])
+                yield _read(path, [key, _SEQ])
+
+
+def _read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    file = pq.ParquetFile(path, pre_buffer=False)
+    return file.read(columns, use_threads=False)
 
 
 def _latest(tables: Iterator[pa.Table], key: str) -> dict[Any, int]:
@@ -69,7 +74,7 @@ def _rewrite(folder: Path, names: Sequence[str], key: str, deleted: Mapping[Any,
     last = _latest(_tables(folder.parent.parent, {folder.name: names}, key), key)
     for name in names:
         path = folder / name
-        columns = pq.read_table(path, columns=[key, _SEQ])
+        columns = _read(path, [key, _SEQ])
         stays = pa.array(
             deleted.get(value, -1) <= seq == last[value]
             for value, seq in zip(columns[key].to_pylist(), columns[_SEQ].to_pylist(), strict=True)
@@ -79,7 +84,7 @@ def _rewrite(folder: Path, names: Sequence[str], key: str, deleted: Mapping[Any,
         for index in folder.glob(f"indexes/{path.stem}.*"):  # made anew when it is loaded
             index.unlink()
         beside = path.with_name(path.name + ".tmp")
-        pq.write_table(pq.read_table(path).filter(stays), beside)
+        pq.write_table(_read(path).filter(stays), beside)
         with beside.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(beside, path)

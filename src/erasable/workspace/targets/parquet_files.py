@@ -40,10 +40,10 @@ class ParquetFormat:
         """Read all rows; raise SourceError if the file is damaged or could not be written again."""
         row = 0
         with self._explained():
-            opened = pq.ParquetFile(file)
+            opened = pq.ParquetFile(file, pre_buffer=False)
             self._check(opened)
             try:
-                for batch in opened.iter_batches(_AT_ONCE):
+                for batch in opened.iter_batches(_AT_ONCE, use_threads=False):
                     batch.validate(full=True)
                     yield ArrowBatch(pa.Table.from_batches([batch]), self.given)
                     row += batch.num_rows
@@ -55,11 +55,11 @@ class ParquetFormat:
 
     def rewrite(self, file: BinaryIO, new: BinaryIO, keys: Keys) -> None:
         """Write a file without the rows of people, a row group for each that has others."""
-        opened = pq.ParquetFile(file)
+        opened = pq.ParquetFile(file, pre_buffer=False)
         subjects = self.settings.subjects
         with _writer(opened, new) as writer:
             for number in range(opened.num_row_groups):
-                table = opened.read_row_group(number)
+                table = opened.read_row_group(number, use_threads=False)
                 rows = ArrowBatch(table, self.given).rows_of(keys, subjects)
                 if self.settings.action == "delete":
                     table = without_views(table).filter(pa.array(~rows))
@@ -76,7 +76,7 @@ class ParquetFormat:
         trial = io.BytesIO()
         with _writer(opened, trial):
             pass
-        if not pq.ParquetFile(trial).schema.equals(opened.schema):
+        if not pq.ParquetFile(trial, pre_buffer=False).schema.equals(opened.schema):
             raise SourceError(
                 f"{self.place} has a schema that cannot be written again as it is; expected one "
                 "that Arrow writes; nothing was changed"

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 
 from erasable.core.errors import SourceError
 from erasable.workspace.targets.protocol import People, Plan, Target
-
-NOTHING = "no record found"
-PURGED = "purged"
-NOT_PROVED = "deleted, not proved gone"
+from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
 
 _ROUNDS = 5  # records may come in while others leave
 _MANY = 10  # records; a smaller place may be of one person
