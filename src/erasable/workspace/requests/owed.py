@@ -1,4 +1,4 @@
-"""What requests owe to targets: people who are still to be erased from there.
+"""Erasures from targets that requests still wait for.
 
 The law kept here: what is owed is written down in the transaction that puts a batch in place, and a
 request is completed only when it owes nothing.

@@ -40,7 +40,7 @@ _EXPECTED = "expected chroma:FOLDER#COLLECTION or chroma+http://HOST:PORT#COLLEC
 
 
 class ChromaTarget(RecordTarget):
-    """Records of a collection of Chroma.
+    """Target of a Chroma collection.
 
     ``chroma:FOLDER#COLLECTION`` opens the folder, ``chroma+http://HOST:PORT#COLLECTION`` asks a
     server, also by https, with ``USER:PASSWORD@`` or ``TOKEN@`` before its name, and ``?tenant=``
@@ -52,8 +52,8 @@ class ChromaTarget(RecordTarget):
 
     Chroma's index marks a vector as deleted and keeps it. So it is first overwritten, by a mixture
     of two vectors of others, which is then deleted in its place. The collection and its records
-    stay as they are: its name, id and configuration, the order, and the bits of vectors. As many
-    deletions of ids that are nobody's follow as let Chroma write its index and empty its log. Then
+    stay as they are: its name, id and configuration, the order, and the bits of vectors. Then ids
+    that no record has are deleted, until Chroma writes its index and empties its log. After that
     the text index is built anew and the file of SQLite is written without gaps. Into the room for
     more vectors Chroma writes memory that it has not cleared: in a folder it is filled with zeros;
     a server would write it again, so there a value in it is a reason.

@@ -1,7 +1,7 @@
 """Files of FAISS as targets: vectors whose ids name people, and a file beside them that has more.
 
-The law kept here: an index is written anew beside the old one, synced, and renamed over it. The
-file is the old index or the new one, at whatever point the process dies.
+The law kept here: an index is written anew beside the old one, synced, and renamed over it. If
+the process dies, the file is the old index or the new one.
 """
 
 from __future__ import annotations

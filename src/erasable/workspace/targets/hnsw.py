@@ -21,9 +21,10 @@ _NEAR = 1e-10  # 1 minus the cosine of what differs by rounding alone; that is 1
 
 
 def clear_unused(folder: Path, *, has_lengths: bool) -> None:
-    """Fill what the files have no use for with zeros: the room for more vectors, and for lengths.
+    """Overwrite the unused parts of index files with zeros.
 
-    Chroma writes memory there that it has not cleared, with texts and vectors of whoever was in it.
+    These are the room for more vectors and for their lengths. Chroma fills it with memory that it
+    has not cleared, which may have texts and vectors of deleted records.
     Lengths of vectors are used by the cosine alone.
     """
     shape = _shape(folder)

@@ -345,7 +345,7 @@ def _history(table: Any) -> _Files:
 
 
 def _add(found: _Files, io: Any, metadata: Any, read: set[str], *, living: bool) -> None:
-    """Add the files of the snapshots of a table; `read` are lists and manifests that were."""
+    """Add the files of all snapshots; `read` are the lists and manifests already read."""
     for each in (*metadata.statistics, *metadata.partition_statistics):
         found.others.add(each.statistics_path)
     for snapshot in metadata.snapshots:

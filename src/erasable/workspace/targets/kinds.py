@@ -96,7 +96,7 @@ def _added(kind: str, found: Sequence[tuple[str, EntryPoint]]) -> Opener:
         )
     try:
         opener: Opener = entry.load()
-    except Exception as error:  # whatever the package does when it is imported
+    except Exception as error:  # the package may raise any, when it is imported
         raise SourceError(
             f"{value!r}, which opens {kind[:40]!r}, could not be imported "
             f"({type(error).__name__}); expected a subclass of Target"

@@ -2,7 +2,7 @@
 
 Lance packs texts and numbers in ways of its own, and its client hides rows that are deleted. So a
 table is made, in a temporary folder, that has one file as its only part: Lance then reads all
-its rows, whatever manifests say, also of files that none of them names.
+its rows, deleted ones too, also if no manifest of the store names the file.
 """
 
 from __future__ import annotations

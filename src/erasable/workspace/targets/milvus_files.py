@@ -1,7 +1,7 @@
 """Files of a collection of Milvus Lite, written anew without deleted records.
 
-The law kept here: each file is the old or the new one, at whatever point the process dies, and
-both say the same. Records leave their files first, then the list of deleted records. Milvus Lite
+The law kept here: if the process dies, each file is the old or the new one, and both have the same
+records. Records leave their files first, then the list of deleted records. Milvus Lite
 does the same when it merges files, which it does for four files of one size alone.
 """
 

@@ -232,7 +232,7 @@ class RecordTarget(Target):
         return found
 
     def _hashable(self, field_: str, values: Sequence[Any]) -> set[Any]:
-        """Return the identities of a field; refuse what is none."""
+        """Return the identities of a field; refuse lists and objects, which name no person."""
         given = [value for value in values if value is not None]
         if any(isinstance(value, Mapping | list | np.ndarray) for value in given):
             raise SourceError(

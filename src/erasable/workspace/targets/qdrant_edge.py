@@ -174,7 +174,7 @@ def _named(vectors: Any) -> dict[str, Any]:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file so that it is the old or the new one, whatever happens."""
+    """Replace a file atomically: it is the old or the new one, also after a crash."""
     beside = path.with_name(path.name + ".tmp")
     with beside.open("wb") as file:
         file.write(data)

@@ -242,7 +242,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _as_value(value: bytes) -> str | bytes:
-    """Return a text, or bytes that are none, such as a vector."""
+    """Return bytes as text, or as they are if they are not UTF-8, such as a vector."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""A scan of a place outside of the workspace: which people that are known here it has records of.
+"""A scan of a place outside of the workspace for records of people whom the workspace knows.
 
 The law kept here: a scan changes nothing, and neither prints nor keeps a value. A column is told
 from the others by tokens of its values alone, as the columns of data sets are.
