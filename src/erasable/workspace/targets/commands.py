@@ -54,7 +54,7 @@ class CommandTarget(RecordTarget):
             )
         self.name = Path(self._command[0]).name
         self.shown = f"command:{self.name}"  # arguments may hold a password
-        refuse_unknown(self.shown, self.batches(), settings, repr(self.name))
+        refuse_unknown(self)
 
     def batches(self) -> Iterator[Records]:
         """Return what the program lists."""

@@ -9,7 +9,7 @@ from typing import Any
 from erasable.core.errors import ErasableError, SourceError
 from erasable.workspace.targets.fields import field_of
 from erasable.workspace.targets.marks import is_vector
-from erasable.workspace.targets.protocol import Records, Settings, Subject
+from erasable.workspace.targets.protocol import Records, RecordTarget, Subject
 
 _FIELDS_SHOWN = 8  # names of fields in a message
 
@@ -59,21 +59,30 @@ def _is_any(path: str, wanted: Collection[str]) -> bool:
     return path in wanted or field_of(path) in wanted
 
 
-def refuse_unknown(shown: str, batches: Iterable[Records], settings: Settings, name: str) -> None:
-    """Raise SourceError if there are records, and none has a subject field."""
-    if settings.may_lack_subject:
+def refuse_unknown(target: RecordTarget) -> None:
+    """Close a target, and raise SourceError, if it has records and none has a subject field."""
+    try:
+        _refuse_unknown(target)
+    except SourceError:
+        target.close()
+        raise
+
+
+def _refuse_unknown(target: RecordTarget) -> None:
+    if target.settings.may_lack_subject:
         return
-    wanted = {subject.field for subject in settings.subjects}
+    wanted = {subject.field for subject in target.settings.subjects}
     known: set[str] = set()
-    for batch in batches:
+    for batch in target.batches():
         known.update(batch.fields)
         if any(_is_any(field, wanted) for field in batch.fields):
             return
     if known:
         have = ", ".join(map(repr, sorted(known)[:_FIELDS_SHOWN]))
         raise SourceError(
-            f"{shown!r}: no record of {name} has the field {', '.join(map(repr, sorted(wanted)))}; "
-            f"expected a field that says whose a record is; there are {have}"
+            f"{target.shown!r}: no record of {target.name!r} has the field "
+            f"{', '.join(map(repr, sorted(wanted)))}; expected a field that says whose a record "
+            f"is; there are {have}"
         )
 
 

@@ -69,7 +69,7 @@ class MilvusTarget(RecordTarget):
                 described = self._opened().describe_collection(self.name)
             self._stored: str = described["collection_name"]  # an alias stands for another
             self._key = next(each["name"] for each in described["fields"] if each.get("is_primary"))
-            refuse_unknown(self.shown, self.batches(), settings, repr(self.name))
+            refuse_unknown(self)
         except SourceError:
             self.close()
             raise

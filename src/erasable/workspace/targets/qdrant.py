@@ -79,11 +79,7 @@ class QdrantTarget(RecordTarget):
             address = Address.parse(place)
             self.name, self.shown = address.name, address.shown
             self._store = _ServerStore(address)
-        try:
-            refuse_unknown(self.shown, self.batches(), settings, repr(self.name))
-        except SourceError:
-            self.close()
-            raise
+        refuse_unknown(self)
 
     def close(self) -> None:
         """Let go of the collection."""

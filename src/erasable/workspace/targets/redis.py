@@ -12,7 +12,6 @@ from typing import Any
 import redis
 from redis.exceptions import RedisError, ResponseError
 
-from erasable.core.errors import SourceError
 from erasable.workspace.targets.addresses import Address
 from erasable.workspace.targets.documents import records, refuse_unknown, refused_as
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
@@ -54,11 +53,7 @@ class RedisTarget(RecordTarget):
                 socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT,
             )  # fmt: skip
             self._client.ping()
-        try:
-            refuse_unknown(self.shown, self.batches(), settings, repr(self.name))
-        except SourceError:
-            self.close()
-            raise
+        refuse_unknown(self)
 
     def close(self) -> None:
         """Close the connections."""
