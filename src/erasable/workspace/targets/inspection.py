@@ -1,4 +1,4 @@
-"""What is found in a place, file by file: values by their bytes, and by comparison in tables."""
+"""Results of a search of files: values found by their bytes, and by comparison in tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the settings of a target mean in a database: its columns, and what becomes of its rows."""
+"""Settings of a target, read for a database: columns of subjects, and the action on rows."""
 
 from __future__ import annotations
 
