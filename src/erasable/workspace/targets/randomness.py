@@ -1,4 +1,4 @@
-"""Whether bytes look compressed or encrypted: all values of a byte are as frequent as each other.
+"""Test of bytes for a uniform distribution, as compressed or encrypted ones have.
 
 Vectors of floating-point numbers do not: the bytes that hold an exponent have few values; nor do
 codes of scalar quantisation, which have a middle. Codes of product and binary quantisation may look
