@@ -48,6 +48,7 @@ QUICK = {
     "benchmarks/stored_selection.py": "--records 500 --features 3 --candidates 20 --picks 3",
     "benchmarks/target_rival.py": None,  # of targets.py
     "benchmarks/target_stores.py": None,  # of targets.py
+    "benchmarks/targets.py": "sqlite",
     "benchmarks/threads.py": "Ridge --rows 2000 --columns 4 --rounds 1",
     "benchmarks/updates.py": "--records 500 --columns 3 --models Ridge",
     "benchmarks/workers.py": "--records 2000 --rounds 1 --dry",
