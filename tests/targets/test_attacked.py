@@ -86,6 +86,9 @@ def test_identities_in_urls_are_found(tmp_path: Path, text: str, word: str) -> N
     ("place", "kept"),
     [
         ("postgresql://ann:se/cret@db:5432/shop", "postgresql://db:5432/shop"),
+        ("postgresql://ann:12/34@db/shop", "postgresql://db/shop"),
+        ("postgresql://host:5432/shop", "postgresql://host:5432/shop"),
+        ("mysql+pymysql://ann:1?2@db/shop", "mysql+pymysql://db/shop"),
         ("postgresql+psycopg://ann:#se?cret@db/shop", "postgresql+psycopg://db/shop"),
         ("chroma+http://secret@host:8000#docs", "chroma+http://host:8000#docs"),
         ("chroma+https://secret@host#docs", "chroma+https://host#docs"),
@@ -94,6 +97,10 @@ def test_identities_in_urls_are_found(tmp_path: Path, text: str, word: str) -> N
         ("redis://ann@host/0#user:*", "redis://ann@host/0#user:*"),
         ("sqlite:////data/a:b@c.db", "sqlite:////data/a:b@c.db"),
         ("command:ask http://host:80/x ann@x", "command:ask http://host:80/x ann@x"),
+        ("command:ask http://ann:pw@host/x", "command:ask http://host/x"),
+        ("command:ask --token=abc x", "command:ask --token=... x"),
+        ("command:ask --db-password 'a b' x", "command:ask --db-password ... x"),
+        ("command:ask --key mail", "command:ask --key mail"),
     ],
 )
 def test_no_credentials_are_kept(place: str, kept: str) -> None:

@@ -287,8 +287,8 @@ def besides(done: Any) -> list[str]:
     for each in done.targets:
         n = show.words(each["n_records"], "record")
         reason = "" if each["reason"] is None else f": {each['reason']}"
-        others = f" and {each['n_others']:,} that refer to them" if each["n_others"] else ""
-        lines.append(f"target {each['target']}: {n}{others}, {each['verdict']}{reason}")
+        n += show.others(each["n_others"])
+        lines.append(f"target {each['target']}: {n}, {each['verdict']}{reason}")
     if done.hooks:
         lines.append(f"ran the hooks of {', '.join(done.hooks)}")
     return lines

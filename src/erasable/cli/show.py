@@ -117,13 +117,18 @@ def effects(found: Iterable[Any]) -> None:
         [
             (
                 "data set" if each.target == "dataset" else each.target, each.name,
-                count(each.n_records), each.treatment, each.exactness or NONE,
-                seconds(each.seconds),
+                count(each.n_records), each.treatment + others(each.n_others),
+                each.exactness or NONE, seconds(each.seconds),
             )
             for each in found
         ],
         right="records,about",
     )  # fmt: skip
+
+
+def others(n: int) -> str:
+    """Say how many rows leave with the records that they refer to; nothing without any."""
+    return f" and {n:,} that refer to them" if n else ""
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> None:

@@ -883,7 +883,8 @@ class Workspace:
         -------
         Preview
             With effects (target, name, n_records, treatment, exactness and estimated seconds for
-            each data set, model and target), n_unmatched, types, searched (dataset, column and
+            each data set, model and target, and n_others, rows of a target that refer to its
+            records and leave with them), n_unmatched, types, searched (dataset, column and
             type), followed (how other identities were found), unseen (targets that could not be
             looked at), shared (why requests would wait on hold),
             identities (tokens) and seconds.

@@ -206,7 +206,8 @@ def test_bad_input(
     [
         ("sqlite:///nothing.db", "is not there"),
         ("sqlite:///shop.db#customers", "without a table"),
-        ("nosuch://host/base", "no driver"),
+        ("nosuch://host/base", "nothing opens 'nosuch'"),
+        ("oracle://host/base", "no driver"),
     ],
 )
 def test_bad_places(known: Workspace, place: str, message: str) -> None:

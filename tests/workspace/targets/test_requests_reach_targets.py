@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -105,6 +107,54 @@ def test_the_preview_says_what_happens(workspace: Workspace, notes: Path) -> Non
     assert done.n_unmatched == 1
     notes.rename(notes.with_name("moved"))
     assert "is no folder" in workspace.preview(["p4@example.org"]).unseen[0]
+
+
+def test_the_preview_counts_what_the_batch_does(workspace: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as shop:
+        shop.executescript("""
+            create table people (id integer primary key, mail text);
+            create table orders (id integer primary key, who references people on delete cascade);
+            insert into people values (1, 'p1@example.org'), (2, 'p2@example.org');
+            insert into orders values (1, 1), (2, 1), (3, 2);
+        """)
+    workspace.add_target("shop", f"sqlite:///{path}", ["people.mail:email"])
+    (foreseen,) = (
+        each for each in workspace.preview(["p1@example.org"]).effects if each.target == "target"
+    )
+    workspace.request(["p1@example.org"])
+    (done,) = workspace.process().targets
+    assert (
+        (foreseen.n_records, foreseen.n_others) == (done["n_records"], done["n_others"]) == (1, 2)
+    )
+
+
+def test_who_waits_to_leave_has_not_come_back(workspace: Workspace, notes: Path) -> None:
+    workspace.request(["p2@example.org"])
+    workspace.process()
+    workspace.add_target("notes", f"notes:{notes}", ["mail:email"])
+    kept = notes.rename(notes.with_name("moved"))
+    workspace.request(["p3@example.org"])
+    workspace.process()
+    kept.rename(notes)
+    (found,) = workspace.check_target()  # of both, who were erased here
+    assert (found.n_people, found.n_records) == (1, 2)
+
+
+def test_a_restored_workspace_says_that_targets_are_real(
+    workspace: Workspace, notes: Path, tmp_path: Path
+) -> None:
+    def restored(name: str) -> list[str]:
+        backup = workspace.back_up(tmp_path / f"{name}.tar", with_keys=True)
+        found = Workspace.restore(
+            backup.path, tmp_path / name, suppressions=workspace.suppression_list()
+        )
+        return [each for each in found.warnings if "same targets" in each]
+
+    assert restored("without") == []
+    workspace.add_target("notes", f"notes:{notes}", ["mail:email"])
+    (told,) = restored("with")
+    assert "target remove" in told
 
 
 def test_nothing_of_what_is_owed_stays(workspace: Workspace, notes: Path) -> None:

@@ -38,6 +38,7 @@ from erasable.workspace.models import fitting, verifying
 from erasable.workspace.models.verifying import Verdict
 from erasable.workspace.requests import answering, corrections, process, restoring
 from erasable.workspace.store.location import Location
+from erasable.workspace.targets import catalogue
 
 
 @dataclass(slots=True)
@@ -139,7 +140,7 @@ def restore(
             else:
                 process.process(context, (), delivers=False)
             done.head_size = None if given.head is None else given.head["size"]
-            done.warnings += _doubts(given)
+            done.warnings += _doubts(given) + _real_targets(context)
             done.verdicts = verifying.verify(context)
         finally:
             context.ledger.close()
@@ -203,6 +204,18 @@ def _keys(archive: Archive, path: str | os.PathLike[str] | None) -> tuple[Keys, 
         f"the backup {str(archive.path)!r} holds no keys, and none were named; expected the key "
         f"file of its workspace; name it with --keys or in {ELSEWHERE}"
     )
+
+
+def _real_targets(context: Context) -> list[str]:
+    """Say that requests reach the same places as those of the workspace in the backup."""
+    with context.ledger.reading() as connection:
+        names = [each.name for each in catalogue.in_use(connection)]
+    if not names:
+        return []
+    return [
+        f"requests erase people from the same targets as before, {', '.join(names)}; where this is "
+        "a copy to try out, remove them first: `erasable target remove NAME`"
+    ]
 
 
 def _doubts(given: _Given) -> list[str]:

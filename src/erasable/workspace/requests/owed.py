@@ -40,8 +40,9 @@ class Foreseen:
 
     name: str
     found: dict[str, int]  # records by request
-    changed: dict[str, int]  # rows by table, with those that leave with others
     action: str
+    n_records: int = 0
+    n_others: int = 0  # rows that refer to them, and leave with them
     error: str | None = None  # why it could not be looked at
 
 

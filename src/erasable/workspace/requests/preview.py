@@ -39,10 +39,11 @@ class Effect:
 
     target: str  # "dataset", "model" or "target"
     name: str
-    n_records: int  # that would leave; of a target also rows that leave or change with them
+    n_records: int  # that would leave
     treatment: str
     exactness: str
     seconds: float | None  # estimated from earlier measurements; None without any
+    n_others: int = 0  # of a target: rows of others that refer to them, and leave with them
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +122,8 @@ def preview(
         if foreseen.error is not None:
             unseen.append(f"{foreseen.name}: {foreseen.error}")
             continue
-        n = sum(foreseen.changed.values())
-        done = _DONE[foreseen.action]
-        effects.append(Effect("target", foreseen.name, n, done, "see receipt", None))
+        n, n_others, done = foreseen.n_records, foreseen.n_others, _DONE[foreseen.action]
+        effects.append(Effect("target", foreseen.name, n, done, "see receipt", None, n_others))
         matched |= foreseen.found.keys()
     people = batch.people.values()
     paths: Counter[tuple[Step, ...]] = Counter()

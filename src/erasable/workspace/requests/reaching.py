@@ -92,11 +92,11 @@ def foresee(context: Context, tokens: Mapping[str, Sequence[str]]) -> list[Fores
             with adding.opened(each) as target:
                 plan = target.find(people)
         except ErasableError as error:
-            foreseen.append(Foreseen(each.name, {}, {}, each.settings.action, _told(error)))
+            foreseen.append(Foreseen(each.name, {}, each.settings.action, error=_told(error)))
             continue
         requests = {request for who in tokens.values() for request in who}
         counts = {request: n for request, n in _by_request(plan, requests).items() if n}
-        foreseen.append(Foreseen(each.name, counts, plan.changed, each.settings.action))
+        foreseen.append(Foreseen(each.name, counts, each.settings.action, *plan.n_rows()))
     return foreseen
 
 
@@ -162,11 +162,10 @@ def _erase_from(
                 "verdict": verdict.word, "reason": verdict.reason,
             }  # fmt: skip
             log.append(context, connection, "target-erased", known.name, body, context.now())
-    n_changed, n = sum(plan.changed.values()), sum(plan.n_records.values())
+    n, n_others = plan.n_rows()
     return {
-        "target": known.name, "verdict": verdict.word if n_changed else NOTHING,
-        "reason": verdict.reason, "n_records": n, "n_others": max(0, n_changed - n),
-        "requests": list(counts),
+        "target": known.name, "verdict": verdict.word if plan.changed else NOTHING,
+        "reason": verdict.reason, "n_records": n, "n_others": n_others, "requests": list(counts),
     }, n_newly_matched  # fmt: skip
 
 

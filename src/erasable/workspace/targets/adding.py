@@ -102,7 +102,7 @@ def remove(context: Context, name: str) -> None:
 def opened(known: TargetRow) -> Target:
     """Open a target, with the credentials of the environment."""
     given = os.environ.get(variable(known.name))
-    if given is not None and without_credentials(given) != known.place:
+    if given is not None and without_credentials(given := absolute(given)) != known.place:
         raise WorkspaceError(
             f"{variable(known.name)} names another place than the target {known.name!r}; expected "
             f"{known.place!r} with its credentials"

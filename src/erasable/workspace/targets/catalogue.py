@@ -26,7 +26,14 @@ _USER = re.compile(
     r"|[^/@#?:\s]*:(?!\d+[/#?])[^@\s]*@)"  # SQLAlchemy takes passwords with "/", "#" and "?"
     r"|(?i:(?<=\Achroma\+http://)|(?<=\Achroma\+https://))[^/@#?]*@"  # a token of Chroma
 )
+_USER_OF_DATABASE = re.compile(
+    r"(?i)\A((?:postgresql|mysql|mariadb)(?:\+\w+)?://)[^/@#?:\s]*:[^@\s]*@"
+)  # also a password that begins like a port
 _SECRET = re.compile(r"(?i)[?&][^=&#]*(?:pass|token|secret|key|credential)[^=&#]*=[^&#]*")
+_OPTION = re.compile(
+    r"(?i)(\s-[\w-]*(?:pass|token|secret|credential|api-?key|access-?key)[\w-]*(?:=|\s+))"
+    r"(?:'[^']*'|\"[^\"]*\"|\S+)"
+)  # of a program
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +112,17 @@ def variable(name: str) -> str:
 def without_credentials(place: str) -> str:
     """Return a place without passwords, and parameters that look like one.
 
+    Of a program the options that look like one stay without their values.
+
     >>> without_credentials("postgresql://ann:secret@db/shop?sslkey=x&timeout=3")
     'postgresql://db/shop?timeout=3'
+    >>> without_credentials("command:python store.py --api-key x notes")
+    'command:python store.py --api-key ... notes'
     """
-    bare = _SECRET.sub(lambda match: match[0][0], _USER.sub("", place))
+    if place.startswith("command:"):
+        return _OPTION.sub(r"\1...", _USER.sub("", place))
+    bare = _USER.sub("", _USER_OF_DATABASE.sub(r"\1", place))
+    bare = _SECRET.sub(lambda match: match[0][0], bare)
     return re.sub(r"\?&+", "?", re.sub(r"&&+", "&", bare)).rstrip("?&")
 
 

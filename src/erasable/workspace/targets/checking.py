@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlalchemy import Connection, select
+
 from erasable.core.errors import ErasableError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import ledger_checks
+from erasable.workspace.ledger.schema import task
 from erasable.workspace.targets import adding, catalogue
 from erasable.workspace.targets.people import Suppressed
 
@@ -22,12 +25,13 @@ class ReturnedPeople:
 
 
 def check(context: Context, name: str | None) -> list[ReturnedPeople]:
-    """Look through targets; see `Workspace.check_target`."""
+    """Look through targets; see `Workspace.check_target`. Who still waits to leave is not back."""
     with context.ledger.reading() as connection:
         ledger_checks.check(context, connection)
         known = catalogue.in_use(connection)
         if name is not None:
             known = [catalogue.find(connection, name)]
+        waiting = _waiting(connection)
     found = []
     with context.progress("checking targets", len(known)) as advance:
         for each in known:
@@ -37,7 +41,19 @@ def check(context: Context, name: str | None) -> list[ReturnedPeople]:
             except ErasableError as error:
                 found.append(ReturnedPeople(each.name, error=" ".join(str(error).split())))
             else:
-                n = sum(plan.n_records.values())
-                found.append(ReturnedPeople(each.name, len(plan.n_records), n))
+                known_to_wait = waiting.get(each.id, set())
+                back = [n for token, n in plan.n_records.items() if token not in known_to_wait]
+                found.append(ReturnedPeople(each.name, len(back), sum(back)))
             advance()
+    return found
+
+
+def _waiting(connection: Connection) -> dict[int, set[str]]:
+    """Return the tokens of who has not left a target yet, by target."""
+    owed = select(task.c.target_id, task.c.tokens).where(
+        task.c.target == "target", task.c.exactness.is_(None)
+    )
+    found: dict[int, set[str]] = {}
+    for target_id, tokens in connection.execute(owed):
+        found.setdefault(target_id, set()).update(token for _, token in tokens)
     return found

@@ -11,6 +11,9 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
+from sqlalchemy.dialects import registry
+from sqlalchemy.exc import NoSuchModuleError
+
 from erasable.core._optional import needs
 from erasable.core.errors import InvalidParameterError, SourceError
 from erasable.workspace.targets.protocol import RecordTarget, Settings, Target
@@ -77,13 +80,21 @@ def _opener(place: str) -> Opener:
         return _own(*_OWN[kind])
     if added := sorted({each.value: each for each in entry_points(group=GROUP, name=kind)}.items()):
         return _added(kind, added)
-    if "://" in place:
+    if "://" in place and _has_dialect(kind):
         return _own(*_DATABASES)
     raise SourceError(
         f"nothing opens {kind[:40]!r}: places; expected a folder, a URL of a database, or one of "
         f"{', '.join(f'{each}:' for each in _OWN)}; a package adds others by entry points of the "
         f"group {GROUP!r}"
     )
+
+
+def _has_dialect(kind: str) -> bool:
+    try:
+        registry.load(kind)
+    except NoSuchModuleError:
+        return False
+    return True
 
 
 def _added(kind: str, found: Sequence[tuple[str, EntryPoint]]) -> Opener:

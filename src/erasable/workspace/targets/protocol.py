@@ -67,6 +67,11 @@ class Plan:
         self.living.add_all(other.living)
         self.living.leave_out(self.marks)
 
+    def n_rows(self) -> tuple[int, int]:
+        """Return how many records there are, and how many rows of others leave with them."""
+        n = sum(self.n_records.values())
+        return n, max(0, sum(self.changed.values()) - n)
+
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON, without the keys: they are found again."""
         return {
