@@ -196,9 +196,10 @@ def _inspect_unknown(file: _File, path: Path, inspection: Inspection) -> None:
         look_for_frames(file, inspection)
         return
     is_log = path.parent.name == "_delta_log"
+    is_json = file.peek(1)[:1] in (b"{", b"[")
     for block in overlapping(iter(partial(file.read, AT_ONCE), b""), inspection.overlap):
         (inspection.look_at_metadata if is_log else inspection.look_at_text)(block)
-        inspection.look_at_tokens(block)
+        inspection.look_at_tokens(block, named=is_json)
         inspection.is_compared &= is_text(block)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ class Inspection:
         """Prepare the search of any number of files."""
         self._names: dict[bytes, list[Name]] = {}
         self._exact: dict[str, list[Name]] = {}
+        self._near: dict[Name, frozenset[str]] = {}
         self.kinds: dict[Name, str] = {}
         self.searched: set[Name] = set()  # those that are long enough
         for stays, marks in ((False, gone), (True, stay)):
@@ -45,6 +46,8 @@ class Inspection:
                     self.kinds[stays, name] = value.kind
                     if value.exact is not None:
                         self._exact.setdefault(value.exact, []).append((stays, name))
+                    if value.near:
+                        self._near[stays, name] = value.near
         self._bytes = ByteSearch(self._names)
         pieces = [
             ((stays, name), piece)
@@ -71,6 +74,11 @@ class Inspection:
     def has_exact(self) -> bool:
         """Whether any value is to be compared in tables."""
         return bool(self._exact)
+
+    @property
+    def has_named(self) -> bool:
+        """Whether any of them is next to the name of its field."""
+        return bool(self._near)
 
     def begin(self) -> None:
         """Begin with another file."""
@@ -110,22 +118,37 @@ class Inspection:
         """Look at a text by itself, which holds no vectors but those that are written out."""
         self._bytes.look_at(data)
 
-    def look_at_tokens(self, data: bytes) -> None:
-        """Compare the words and numbers of a text."""
+    def look_at_tokens(self, data: bytes, *, named: bool = False) -> None:
+        """Compare the words and numbers of a text, which may have fields by their names."""
         if not self._exact:
             return
         tokens = {each.decode(errors="replace") for each in set(_TOKENS.split(data))}
-        self.compare(tokens)
+        names = tokens if named else None
+        self.compare(tokens, names)
         if any(isinstance(each, int | float) for each in self._wanted):
-            self.compare([float(each) for each in tokens if _NUMBER.fullmatch(each)])
-        for spelled, text in self._with_signs.items():
-            if spelled in data:
-                self.found.update(self._exact[text])
+            self.compare([float(each) for each in tokens if _NUMBER.fullmatch(each)], names)
+        self.compare([text for spelled, text in self._with_signs.items() if spelled in data], names)
 
-    def compare(self, values: Collection[object]) -> None:
-        """Compare values of a table."""
+    def compare(self, values: Collection[object], names: Collection[str] | None = None) -> None:
+        """Compare values of a table; `names` are what is next to them, if that is known."""
         for value in values:
-            self.found.update(self._wanted.get(value, ()))
+            for each in self._wanted.get(value, ()):
+                near = self._near.get(each)
+                if names is None or near is None or not near.isdisjoint(names):
+                    self.found.add(each)
+
+    def compare_rows(
+        self, rows: Iterable[Sequence[object]], columns: Sequence[str], keys: Collection[str]
+    ) -> None:
+        """Compare values of rows, where names of fields may be values of the same row.
+
+        Columns of `keys`, which number the rows, have values of their own names alone.
+        """
+        for row in rows:
+            if not self._wanted.keys().isdisjoint(row):
+                names = {each for each in row if isinstance(each, str)}
+                for column, value in zip(columns, row, strict=True):
+                    self.compare([value], {column} if column in keys else {column, *names})
 
     def look_at_array(self, array: pa.Array) -> None:
         """Look at a column: at its bytes, and at its values one by one."""

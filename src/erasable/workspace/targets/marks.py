@@ -17,12 +17,13 @@ from uuid import UUID
 
 import numpy as np
 
+from erasable.workspace.targets.named_forms import forms_next_to, names_of
 from erasable.workspace.targets.vector_forms import forms_of_vector, numbers_of, piece_of
 
 SHORTEST = 6
 """Bytes of a mark, at least: shorter ones are in a file by chance."""
-TEXT, NUMBER, VECTOR = "text", "number", "vector"
-KINDS = (TEXT, NUMBER, VECTOR)
+TEXT, NUMBER, VECTOR, NAMED = "text", "number", "vector", "short value"
+KINDS = (TEXT, NUMBER, VECTOR, NAMED)
 _PIECE = 48  # characters of a long text that are looked for, at three places of it
 _FEWEST = 4  # numbers of a vector, at least: fewer are in a file by chance
 _CUTS = (16, 32, 64)  # characters that Iceberg, Delta and Parquet keep of a column's extremes
@@ -34,6 +35,7 @@ class Value(NamedTuple):
     kind: str  # one of `KINDS`
     seeds: frozenset[bytes]  # of which the forms are made, each after a letter for how
     exact: str | None = None  # a number, or a text too short for bytes: compared in tables
+    near: frozenset[str] = frozenset()  # names of fields, of a short value that is next to them
 
 
 @dataclass(slots=True)
@@ -46,7 +48,8 @@ class Marks:
     of eight, four and two bytes, also with length 1, as CBOR, MessagePack and JSON write them;
     vectors of small integers as one byte each. Numbers and dates are looked for as text, by value
     in the columns of tables, and those of six bytes or more as such. Values too short to be told
-    from chance are counted in `n_short`.
+    from chance are looked for next to the name of their field, if it is given, as JSON, CBOR,
+    MessagePack and pickle write them; others are counted in `n_short`.
 
     Not found are: codes of quantised vectors, which depend on all vectors of a segment; vectors
     that a store rotates or projects; parts of a text, such as the words of a full-text index;
@@ -72,14 +75,23 @@ class Marks:
         """How many values are too short to be looked for in bytes."""
         return len(self.short)
 
-    def add(self, value: Any, *spellings: str) -> bool:
-        """Add a value of a record, with other spellings; tell whether it can be looked for."""
+    def add(self, value: Any, *spellings: str, field: str | None = None) -> bool:
+        """Add a value of a record, with other spellings; tell whether it can be looked for.
+
+        `field` is given where files have short values next to its name.
+        """
         if value is None or isinstance(value, bool | np.bool_):
             return False
         if _is_nested(value):
             return any([self.add(each) for each in _within(value)])
         kind, exact = _kind_of(value), _exact(value)
         seeds = {seed for each in (value, *spellings) for seed in _seeds(each)}
+        if not seeds and field is not None and _is_short(value):
+            found = self.values.get(_name(value), Value(NAMED, frozenset(), exact))
+            seeds = {_after(_AS_IS, form) for form in forms_next_to(field, value)} | found.seeds
+            near = found.near | names_of(field)
+            self.values[_name(value)] = Value(NAMED, frozenset(seeds), exact, near)
+            return True
         if not seeds:
             self.short[_name(value)] = Value(kind, frozenset(), exact)
             return False
@@ -88,13 +100,13 @@ class Marks:
         self.values[_name(value)] = Value(kind, frozenset(seeds), kept)
         return True
 
-    def add_some(self, values: Iterable[Any], n: int) -> None:
+    def add_some(self, values: Iterable[Any], n: int, field: str | None = None) -> None:
         """Add values until there are n of each kind."""
         counts = Counter(value.kind for value in self.values.values())
         for value in values:
-            kind = _kind_of(value)
+            kind = NAMED if field is not None and _is_short(value) else _kind_of(value)
             if counts[kind] < n:
-                counts[kind] += self.add(value)
+                counts[kind] += self.add(value, field=field)
 
     def add_all(self, other: Marks) -> None:
         """Add the values of others."""
@@ -167,8 +179,14 @@ class Marks:
         """Return them as JSON."""
         tables = {
             name: [
-                [key, kind, sorted(base64.b64encode(seed).decode() for seed in seeds), exact]
-                for key, (kind, seeds, exact) in of.items()
+                [
+                    key,
+                    kind,
+                    sorted(base64.b64encode(seed).decode() for seed in seeds),
+                    exact,
+                    sorted(near),
+                ]
+                for key, (kind, seeds, exact, near) in of.items()
             ]
             for name, of in (("values", self.values), ("short", self.short))
         }
@@ -179,8 +197,8 @@ class Marks:
         """Return those that `to_json` returned."""
         values, short = (
             {
-                key: Value(kind, frozenset(map(base64.b64decode, seeds)), exact)
-                for key, kind, seeds, exact in kept[name]
+                key: Value(kind, frozenset(map(base64.b64decode, seeds)), exact, frozenset(near))
+                for key, kind, seeds, exact, near in kept[name]
             }
             for name in ("values", "short")
         )
@@ -212,6 +230,13 @@ def _kind_of(value: Any) -> str:
         return VECTOR
     is_number = isinstance(value, int | float | np.number | Decimal | date)
     return NUMBER if is_number else TEXT
+
+
+def _is_short(value: Any) -> bool:
+    """Tell whether a value is a text or whole number too short to be told from chance."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return False
+    return len(str(value).strip().encode(errors="replace")) < SHORTEST
 
 
 def _exact(value: Any) -> str | None:

@@ -190,7 +190,8 @@ class RecordTarget(Target):
                     is_of_person = not {field_, field_of(field_)}.isdisjoint(subjects)
                     is_found = is_of_person or any(forms_of(values[at]))
                     if is_found and field_ not in self.read_back:
-                        plan.marks.add(values[at])
+                        near = field_of(field_) if is_of_person else None
+                        plan.marks.add(values[at], field=near)
         if keys:
             for batch in self.batches():
                 stay = [at for at, key in enumerate(batch.keys) if key not in keys]
@@ -198,7 +199,8 @@ class RecordTarget(Target):
                     own = [values[at] for at in stay]
                     plan.marks.drop(own)
                     if field_ not in self.read_back:
-                        plan.living.add_some(own, N_LIVING)
+                        near = None if subjects.isdisjoint({field_, field_of(field_)}) else field_
+                        plan.living.add_some(own, N_LIVING, near)
             for name in named:
                 plan.marks.add(name)  # also where a record of others mentions it
             plan.keys[self.name] = sorted(keys, key=repr)

@@ -144,8 +144,16 @@ def _look_at_rows(file: BinaryIO, path: Path, inspection: Inspection, depth: int
             for (name,) in connection.execute(_STORED).fetchall():
                 quoted = name.decode().replace('"', '""')
                 rows = connection.execute(f'select * from "{quoted}"')
+                columns = [each[0] for each in rows.description]
+                told = connection.execute(f'pragma table_info("{quoted}")').fetchall()
+                keys = {each[1].decode() for each in told if each[5]}
                 while some := rows.fetchmany(_ROWS):
-                    _look_at_values([value for row in some for value in row], inspection)
+                    texts = [each for row in some for each in row if isinstance(each, bytes)]
+                    inspection.look_at(b"\0".join(texts))
+                    if inspection.has_named:
+                        inspection.compare_rows(map(_compared, some), columns, keys)
+                    elif inspection.has_exact:
+                        inspection.compare({each for row in some for each in _compared(row)})
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise Undecodable(f"it is a damaged file of SQLite ({type(error).__name__})") from error
 
@@ -159,10 +167,11 @@ def _opened(file: BinaryIO, path: Path, depth: int) -> sqlite3.Connection:
     return connection
 
 
-def _look_at_values(values: list[object], inspection: Inspection) -> None:
-    texts = [each for each in values if isinstance(each, bytes)]
-    inspection.look_at(b"\0".join(texts))
-    if inspection.has_exact:
-        inspection.compare({each for each in values if isinstance(each, int | float)})
-        short = {each for each in texts if len(each) < _SHORT}
-        inspection.compare({each.decode(errors="replace") for each in short})
+def _compared(row: tuple[object, ...]) -> list[object]:
+    """Return the values of a row that are compared: numbers, and short texts."""
+    return [
+        (each.decode(errors="replace") if len(each) < _SHORT else None)
+        if isinstance(each, bytes)
+        else each
+        for each in row
+    ]
