@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from erasable.core._byte_search import ByteSearch, overlapping
 from erasable.core._vector_search import VectorSearch
+from erasable.workspace.targets.inner_texts import InnerSearch
 from erasable.workspace.targets.marks import KINDS, Marks
 
 Name = tuple[bool, str]
@@ -48,7 +49,9 @@ class Inspection:
                         self._exact.setdefault(value.exact, []).append((stays, name))
                     if value.near:
                         self._near[stays, name] = value.near
-        self._bytes = ByteSearch(self._names)
+        inner = gone.inner_forms()
+        self._inner = InnerSearch({form: inner[form] for form in inner.keys() & self._names.keys()})
+        self._bytes = ByteSearch(self._names.keys() - inner.keys())
         pieces = [
             ((stays, name), piece)
             for stays, marks in ((False, gone), (True, stay))
@@ -97,11 +100,11 @@ class Inspection:
     @property
     def overlap(self) -> int:
         """Bytes at the end of a part of a stream that are looked at again with the next."""
-        return self._bytes.overlap
+        return max(self._bytes.overlap, self._inner.overlap)
 
     def look_at(self, data: bytes | np.ndarray) -> None:
         """Look at bytes by themselves."""
-        self._bytes.look_at(data)
+        self.look_at_text(data)
         self._vectors.look_at(data)
 
     def look_through(self, parts: Iterable[bytes]) -> None:
@@ -117,6 +120,8 @@ class Inspection:
     def look_at_text(self, data: bytes | np.ndarray) -> None:
         """Look at a text by itself, which holds no vectors but those that are written out."""
         self._bytes.look_at(data)
+        for form in self._inner.among(data):
+            self.found.update(self._names[form])
 
     def look_at_tokens(self, data: bytes, *, named: bool = False) -> None:
         """Compare the words and numbers of a text, which may have fields by their names."""

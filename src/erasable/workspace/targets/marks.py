@@ -65,6 +65,7 @@ class Marks:
     values: dict[str, Value] = field(default_factory=dict)  # by name
     short: dict[str, Value] = field(default_factory=dict)  # those without forms
     cuts: set[bytes] = field(default_factory=set)  # beginnings of texts, as `cuts_of` has them
+    longer: dict[str, set[str]] = field(default_factory=dict)  # texts of others, by one in them
 
     def __len__(self) -> int:
         """Return how many values there are."""
@@ -151,7 +152,8 @@ class Marks:
 
     def drop_found(self, found: Collection[bytes]) -> None:
         """Leave out the values of which any form is among some bytes."""
-        for name in {name for name, form in self.forms() if form in found}:
+        names = {name for name, form in self.forms() if form in found} if found else ()
+        for name in names:
             del self.values[name]
 
     def forms(self) -> Iterator[tuple[str, bytes]]:
@@ -159,6 +161,26 @@ class Marks:
         for name, value in self.values.items():
             for form in _forms(value.seeds):
                 yield name, form
+
+    def texts(self) -> set[str]:
+        """Return the texts to look for, of long ones pieces."""
+        return {
+            seed[1:].decode(errors="replace")
+            for value in self.values.values()
+            for seed in value.seeds
+            if seed[0] == _OF_TEXT
+        }
+
+    def inner_forms(self) -> dict[bytes, set[bytes]]:
+        """Return the forms of texts that are in forms of longer ones of others, with these."""
+        found: dict[bytes, set[bytes]] = {}
+        for text, words in self.longer.items():
+            own = {form.lower() for form in forms_of(text)}
+            for form in {form.lower() for word in words for form in forms_of(word)}:
+                for inner in own:
+                    if inner in form:
+                        found.setdefault(inner, set()).add(form)
+        return found
 
     def pieces(self) -> Iterator[tuple[str, np.ndarray]]:
         """Return numbers of the vectors, each with the name of its value."""

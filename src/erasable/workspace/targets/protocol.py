@@ -193,11 +193,15 @@ class RecordTarget(Target):
                         near = field_of(field_) if is_of_person else None
                         plan.marks.add(values[at], field=near)
         if keys:
+            forms = frozenset(plan.marks.every())
             for batch in self.batches():
                 stay = [at for at, key in enumerate(batch.keys) if key not in keys]
                 for field_, values in batch.fields.items():
                     own = [values[at] for at in stay]
                     plan.marks.drop(own)
+                    texts = "\0".join(value for value in own if isinstance(value, str))
+                    there = residue.marks_among([texts.encode(errors="replace")], forms)
+                    plan.marks.drop_found(there)
                     if field_ not in self.read_back:
                         near = None if subjects.isdisjoint({field_, field_of(field_)}) else field_
                         plan.living.add_some(own, N_LIVING, near)

@@ -6,11 +6,13 @@ these records was found in any file, by a search that finds the records of other
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.protocol import People, Plan, Target
+from erasable.workspace.targets.inner_texts import Longer
+from erasable.workspace.targets.protocol import People, Plan, Subject, Target
 from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
 
 _ROUNDS = 5  # records may come in while others leave
@@ -36,7 +38,8 @@ def erase(
     """
     reasons, was_cut_off = list[str](), bool(plan.changed)
     for number in range(_ROUNDS):
-        found = target.find(people)
+        longer = Longer(plan.marks.texts())
+        found = target.find(_Watched(people, longer))
         if not found:
             break
         _refuse_everything(target, found)
@@ -47,9 +50,23 @@ def erase(
     else:
         reasons.append("records of these people come in while others leave")
     if plan.changed:
+        plan.marks.longer = longer.found
         reasons += target.compact()
         reasons += _left(target, plan)
     return Verdict(NOT_PROVED, "; ".join(reasons)) if reasons else Verdict(PURGED)
+
+
+class _Watched:
+    """People, and what others have besides; see `protocol.People`."""
+
+    def __init__(self, people: People, longer: Longer) -> None:
+        self._people, self._longer = people, longer
+
+    def among(self, values: Collection[Any], subject: Subject) -> Mapping[Any, str]:
+        """Return the values that name a person, each with the person's name."""
+        found = self._people.among(values, subject)
+        self._longer.look_at(value for value in values if value not in found)
+        return found
 
 
 def _refuse_everything(target: Target, found: Plan) -> None:
