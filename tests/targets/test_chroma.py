@@ -536,3 +536,32 @@ def _folder(path: Path) -> Path:
     path.mkdir()
     (path / "package.json").write_text("{}")
     return path
+
+
+# -- short and similar identities ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spelled", ["{}", "{}@example.org"], ids=["number", "address"])
+def test_who_has_a_short_or_similar_identity_is_proved_gone(tmp_path: Path, spelled: str) -> None:
+    """As numbers of users, which are numbers of rows, too; and "7@..." is in "17@..."."""
+    n, gone = 300, (3, 17, 250)
+    names = [spelled.format(at) for at in range(n)]
+    values = [int(name) if name.isdigit() else name for name in names]
+    client = chromadb.PersistentClient(str(tmp_path))
+    docs = client.create_collection("docs", embedding_function=None)
+    docs.add(
+        ids=[f"doc-{at}" for at in range(n)], embeddings=VECTORS[:n], documents=TEXTS[:n],
+        metadatas=[{"user": value} for value in values],
+    )  # fmt: skip
+    client.close()
+    with opened(tmp_path, "user") as target:
+        plan, verdict = erased(target, *(values[at] for at in gone))
+    assert (verdict.word, plan.n_rows()) == (PURGED, (3, 0))
+    with closing(sqlite3.connect(tmp_path / "chroma.sqlite3")) as file, file:
+        file.execute(  # what an orphan would be
+            "insert into embedding_metadata (id, key, int_value, string_value) "
+            "values (9999, ?, ?, ?)",
+            ("user", *((3, None) if spelled == "{}" else (None, names[3]))),
+        )
+    with opened(tmp_path, "user") as target:
+        assert target.scan(plan.marks, plan.living).n_left == 1

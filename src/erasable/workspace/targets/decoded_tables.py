@@ -46,12 +46,13 @@ def _with_dictionaries(metadata: parquet.FileMetaData) -> list[str]:
 
 
 def _look_at_statistics(metadata: parquet.FileMetaData, inspection: Inspection) -> None:
+    every = metadata.schema.names
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
             if column.is_stats_set and column.statistics.has_min_max:
                 for each in (column.statistics.min, column.statistics.max):
                     if isinstance(each, int | float | str):
-                        inspection.compare([each])
+                        inspection.compare([each], [column.path_in_schema], every)
 
 
 def look_at_arrow(file: BinaryIO, path: Path, inspection: Inspection, depth: int) -> None:
@@ -84,5 +85,6 @@ def look_at_orc(file: BinaryIO, path: Path, inspection: Inspection, depth: int) 
 
 def look_at_batch(batch: pa.RecordBatch, inspection: Inspection) -> None:
     """Look at the columns of a table."""
-    for column in batch.columns:
-        inspection.look_at_array(column)
+    every = batch.schema.names
+    for name, column in zip(every, batch.columns, strict=True):
+        inspection.look_at_array(column, [name], every)

@@ -134,12 +134,24 @@ class Inspection:
             self.compare([float(each) for each in tokens if _NUMBER.fullmatch(each)], names)
         self.compare([text for spelled, text in self._with_signs.items() if spelled in data], names)
 
-    def compare(self, values: Collection[object], names: Collection[str] | None = None) -> None:
-        """Compare values of a table; `names` are what is next to them, if that is known."""
+    def compare(
+        self,
+        values: Collection[object],
+        names: Collection[str] | None = None,
+        every: Collection[str] | None = None,
+    ) -> None:
+        """Compare values of a table.
+
+        `names` are next to the values, if that is known, and `every` are the names of all columns:
+        a field without a column of its name may be in any.
+        """
         for value in values:
             for each in self._wanted.get(value, ()):
                 near = self._near.get(each)
-                if names is None or near is None or not near.isdisjoint(names):
+                if (
+                    near is None or names is None or not near.isdisjoint(names)
+                    or (every is not None and near.isdisjoint(every))
+                ):  # fmt: skip
                     self.found.add(each)
 
     def compare_rows(
@@ -155,8 +167,13 @@ class Inspection:
                 for column, value in zip(columns, row, strict=True):
                     self.compare([value], {column} if column in keys else {column, *names})
 
-    def look_at_array(self, array: pa.Array) -> None:
-        """Look at a column: at its bytes, and at its values one by one."""
+    def look_at_array(
+        self,
+        array: pa.Array,
+        names: Collection[str] | None = None,
+        every: Collection[str] | None = None,
+    ) -> None:
+        """Look at a column: at its bytes, and at its values one by one; see `compare`."""
         for leaf in leaves(array):
             type_ = leaf.type
             if pa.types.is_boolean(type_) or pa.types.is_null(type_):
@@ -172,9 +189,11 @@ class Inspection:
                 spelled = leaf.cast(pa.string())
                 self.look_at_text(_bytes_of(spelled))
             if self._exact:
-                self._compare_leaf(leaf if pa.types.is_decimal(type_) else spelled)
+                there = self._in_leaf(leaf if pa.types.is_decimal(type_) else spelled)
+                self.compare(there, names, every)
 
-    def _compare_leaf(self, leaf: pa.Array) -> None:
+    def _in_leaf(self, leaf: pa.Array) -> list[object]:
+        """Return which values that are compared a column has."""
         type_ = leaf.type
         if pa.types.is_decimal(type_):
             leaf = leaf.cast(pa.float64())
@@ -183,12 +202,11 @@ class Inspection:
             numbers = [each for each in self._wanted if _fits(each, there.dtype)]
             with np.errstate(over="ignore"):
                 mask = np.isin(np.array(numbers).astype(there.dtype), there)
-            self.compare([numbers[at] for at in np.flatnonzero(mask)])
-        else:
-            texts = [each for each in self._wanted if isinstance(each, str)]
-            given = pa.array([each.encode() for each in texts], pa.large_binary())
-            found = pc.is_in(given, pc.unique(leaf.cast(pa.large_binary())))
-            self.compare([texts[at] for at in np.flatnonzero(found.to_numpy(zero_copy_only=False))])
+            return [numbers[at] for at in np.flatnonzero(mask)]
+        texts = [each for each in self._wanted if isinstance(each, str)]
+        given = pa.array([each.encode() for each in texts], pa.large_binary())
+        found = pc.is_in(given, pc.unique(leaf.cast(pa.large_binary())))
+        return [texts[at] for at in np.flatnonzero(found.to_numpy(zero_copy_only=False))]
 
 
 def is_bytes(type_: pa.DataType) -> bool:
