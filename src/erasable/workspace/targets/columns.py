@@ -374,19 +374,21 @@ def _asked(value: Any) -> Any:
 
 def find_all(
     sources: Mapping[str, Callable[[], Iterable[Batch]]], settings: Settings, people: People
-) -> tuple[Finder, dict[str, int]]:
-    """Find the rows of people in several files; return them, and how many there are in each."""
-    finder, counts = Finder(settings, people), dict[str, int]()
+) -> Plan:
+    """Find the rows of people in several files, which the plan has by name."""
+    finder = Finder(settings, people)
+    plan = finder.plan
     for name, batches in sources.items():
         keys: dict[tuple[int, Any], None] = {}
         for batch in batches():
             more, n = finder.find(batch)
             keys.update(dict.fromkeys(more))
-            counts[name] = counts.get(name, 0) + n
+            if n:
+                plan.changed[name] = plan.changed.get(name, 0) + n
         if keys:
-            finder.plan.keys[name] = list(keys)
-    if finder.plan:
+            plan.keys[name] = list(keys)
+    if plan:
         for name, batches in sources.items():
             for batch in batches():
-                finder.note_living(batch, finder.plan.keys.get(name, []))
-    return finder, counts
+                finder.note_living(batch, plan.keys.get(name, []))
+    return finder.finished()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
-from erasable.core.errors import ErasableError, SourceError
+from erasable.core.errors import SourceError
 from erasable.workspace.targets.fields import field_of
 from erasable.workspace.targets.marks import is_vector
 from erasable.workspace.targets.protocol import Records, RecordTarget, Subject
@@ -84,16 +83,3 @@ def _refuse_unknown(target: RecordTarget) -> None:
             f"{', '.join(map(repr, sorted(wanted)))}; expected a field that says whose a record "
             f"is; there are {have}"
         )
-
-
-@contextmanager
-def refused_as(shown: str, came: str, expected: str) -> Iterator[None]:
-    """Raise SourceError for errors of a client, whose messages may hold values and passwords."""
-    try:
-        yield
-    except (ErasableError, KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException as error:  # a panic of a client in Rust is no Exception
-        raise SourceError(
-            f"{shown!r} {came} ({type(error).__name__}); expected {expected}"
-        ) from None

@@ -61,18 +61,17 @@ class FilesTarget(Target):
         sources = {_label(blob): partial(self._batches, blob) for blob in blobs}
         with _explained(self.shown):
             try:
-                finder, counts = find_all(sources, self._settings, people)
+                plan = find_all(sources, self._settings, people)
             except ChangedError:
                 raise SourceError(
                     f"files at {self.shown!r} are removed or replaced while they are read; "
                     "expected them to stay for as long; try it again"
                 ) from None
         self._check_all_named(blobs)
-        plan = finder.finished()
+        counts, plan.changed = plan.changed, {}
         for label, n in counts.items():
-            if n:
-                name = residue.shown(_public_name(label), plan.marks)
-                plan.changed[name] = plan.changed.get(name, 0) + n
+            name = residue.shown(_public_name(label), plan.marks)
+            plan.changed[name] = plan.changed.get(name, 0) + n
         return plan
 
     def erase(self, plan: Plan) -> None:

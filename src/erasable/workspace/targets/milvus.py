@@ -13,8 +13,8 @@ from pymilvus import MilvusClient
 
 from erasable.core.errors import SourceError
 from erasable.workspace.targets import milvus_files
-from erasable.workspace.targets.addresses import Address, folder_and_name
-from erasable.workspace.targets.documents import records, refuse_unknown, refused_as
+from erasable.workspace.targets.addresses import Address, folder_and_name, refused_as
+from erasable.workspace.targets.documents import records, refuse_unknown
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
 
 _TOKEN = "MILVUS_TOKEN"  # the environment variable with a server's token
@@ -144,7 +144,7 @@ class MilvusTarget(RecordTarget):
             expected = "a server of Milvus that answers, and a user and password it accepts"
         else:
             expected = "a folder of Milvus Lite 3, which no other program has open"
-        return refused_as(self.shown, came, expected)
+        return refused_as(repr(self.shown), came, expected)
 
 
 def _check(folder: Path, shown: str) -> None:

@@ -16,8 +16,8 @@ from qdrant_client import QdrantClient
 from qdrant_client.local.persistence import CollectionPersistence
 
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.addresses import Address, folder_and_name
-from erasable.workspace.targets.documents import records, refuse_unknown, refused_as
+from erasable.workspace.targets.addresses import Address, folder_and_name, refused_as
+from erasable.workspace.targets.documents import records, refuse_unknown
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
 from erasable.workspace.targets.qdrant_edge import EdgeStore, Point
 
@@ -177,7 +177,7 @@ class _LocalStore:
 
     def _refused(self, came: str) -> AbstractContextManager[None]:
         expected = "a folder of this version of qdrant-client, which no other program has open"
-        return refused_as(self._shown, came, expected)
+        return refused_as(repr(self._shown), came, expected)
 
 
 class _ServerStore:
@@ -227,7 +227,7 @@ class _ServerStore:
 
     def _refused(self, came: str) -> AbstractContextManager[None]:
         return refused_as(
-            self._shown, came, "a server of Qdrant that answers, and a key that it accepts"
+            repr(self._shown), came, "a server of Qdrant that answers, and a key that it accepts"
         )
 
 

@@ -27,7 +27,7 @@ from qdrant_edge import (
 
 from erasable.core.artifact import sync_folder
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.documents import refused_as
+from erasable.workspace.targets.addresses import refused_as
 
 Point = tuple[Any, dict[str, Any], dict[str, Any]]
 """The id of a point, its payload, and its vectors by their names."""
@@ -103,7 +103,7 @@ class EdgeStore:
 
     def _refused(self, came: str) -> AbstractContextManager[None]:
         expected = "a shard of this major version of Qdrant Edge, which no other program has open"
-        return refused_as(self._shown, came, expected)
+        return refused_as(repr(self._shown), came, expected)
 
     def _opened(self, *, restored: bool = True) -> EdgeShard:
         if self._shard is None:

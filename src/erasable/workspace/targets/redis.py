@@ -12,8 +12,8 @@ from typing import Any
 import redis
 from redis.exceptions import RedisError, ResponseError
 
-from erasable.workspace.targets.addresses import Address
-from erasable.workspace.targets.documents import records, refuse_unknown, refused_as
+from erasable.workspace.targets.addresses import Address, refused_as
+from erasable.workspace.targets.documents import records, refuse_unknown
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
 
 _KEY, _VALUE = "key", "value"  # the fields of a key, and of a text that is no JSON
@@ -120,7 +120,9 @@ class RedisTarget(RecordTarget):
 
     def _refused(self, came: str) -> AbstractContextManager[None]:
         return refused_as(
-            self.shown, came, "a server of Redis that answers, and a user and password it accepts"
+            repr(self.shown),
+            came,
+            "a server of Redis that answers, and a user and password it accepts",
         )
 
     # -- records ------------------------------------------------------------------------------
