@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -75,3 +75,9 @@ def refused_as(
         raise
     except BaseException as error:  # a panic of a client in Rust is no Exception
         raise SourceError(f"{place} {came} ({type(error).__name__}); expected {expected}") from None
+
+
+def no_collection(shown: str, name: str, known: Sequence[str]) -> SourceError:
+    """Return the error for a collection that is not there."""
+    have = ", ".join(map(repr, known[:8])) or "none"
+    return SourceError(f"{shown!r}: there is no collection {name!r}; expected one of: {have}")

@@ -25,6 +25,7 @@ from erasable.workspace.targets.columns import Keys, is_text
 from erasable.workspace.targets.lakes import LakeTarget
 from erasable.workspace.targets.overwriting import MASK, is_kept
 from erasable.workspace.targets.protocol import Settings
+from erasable.workspace.targets.records import in_parts
 from erasable.workspace.targets.stores import opened_store
 
 _AT_ONCE = 1 << 16  # rows
@@ -116,19 +117,14 @@ class DeltaTarget(LakeTarget):
             )
 
     def _where(self, keys: Keys) -> str:
+        names = [each.name for each in self._table().schema().fields]
         parts = []
         for number, subject in enumerate(self.settings.subjects):
             if wanted := [value for each, value in keys if each == number]:
-                names = self._path(subject.field)
-                column = _quoted(names[0]) + "".join(f"[{_literal(each)}]" for each in names[1:])
+                name, path = in_parts(subject.field, names) or (subject.field, [])
+                column = _quoted(name) + "".join(f"[{_literal(each)}]" for each in path)
                 parts.append(f"{column} IN ({', '.join(map(_literal, wanted))})")
         return " OR ".join(parts)
-
-    def _path(self, field: str) -> list[str]:
-        names = [each.name for each in self._table().schema().fields]
-        parts = field.split(".")
-        n = next(n for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in names)
-        return [".".join(parts[:n]), *parts[n:]]
 
     def _change(self, table: DeltaTable, where: str) -> None:
         if self.settings.action == "delete":

@@ -72,7 +72,7 @@ class EdgeStore:
                         limit=_AT_ONCE, offset=offset, with_payload=True, with_vector=True
                     )
                 )
-            yield [(_key(each.id), each.payload or {}, _named(each.vector)) for each in found]
+            yield [(_key(each.id), each.payload or {}, named(each.vector)) for each in found]
             if offset is None:
                 return
 
@@ -164,7 +164,8 @@ def _key(given: Any) -> Any:
     return str(given) if isinstance(given, UUID) else given
 
 
-def _named(vectors: Any) -> dict[str, Any]:
+def named(vectors: Any) -> dict[str, Any]:
+    """Return vectors with their names, sparse ones as their numbers."""
     found = vectors if isinstance(vectors, dict) else {"": vectors}
     return {
         name: each.values if hasattr(each, "values") and hasattr(each, "indices") else each
