@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from corpus import MANY, ONE, SOME, N, data_of, email, killed, text, there
+from apart import killed
+from corpus import MANY, ONE, SOME, N, data_of, email, text, there
 from people import Named, erased
 from refusals import refused
 
@@ -108,17 +109,9 @@ def test_a_program_that_does_not_compact_is_found_out(store: Path) -> None:
 
 
 KILLED = """
-import os, signal, subprocess, sys
+import subprocess
 from test_commands import CommandTarget, Named, SETTINGS, SOME, email
-n_left = int(sys.argv[2])
-run = subprocess.run
-def dying(*arguments, **options):
-    global n_left
-    n_left -= 1
-    if n_left < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return run(*arguments, **options)
-subprocess.run = dying
+subprocess.run = dying(subprocess.run)
 target = CommandTarget(sys.argv[1], SETTINGS)
 target.erase(target.find(Named(*map(email, SOME))))
 target.compact()
@@ -138,7 +131,7 @@ def test_a_killed_erasure_is_finished_by_the_next(store: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "refused"),
+    ("program", "message"),
     [
         ("print('geheim')", "list: a line is no record; expected JSON on each line"),
         ("print('{\"key\": 1}')", "list: a line is no record"),
@@ -149,15 +142,15 @@ def test_a_killed_erasure_is_finished_by_the_next(store: Path) -> None:
     ],
 )
 def test_programs_that_do_not_answer(
-    program: str, refused: str, monkeypatch: pytest.MonkeyPatch
+    program: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commands, "_TIMEOUT", 1 if "sleep" in program else 60)
-    with refused(refused):
+    with refused(message):
         CommandTarget("command:" + shlex.join([sys.executable, "-c", program, "geheim"]), SETTINGS)
 
 
 @pytest.mark.parametrize(
-    ("place", "refused"),
+    ("place", "message"),
     [
         ("command:", "names no program"),
         ("command:'a", "names no program, or has a quote that does not end"),
@@ -165,8 +158,8 @@ def test_programs_that_do_not_answer(
         ("command:/tmp", "could not be started .PermissionError."),
     ],
 )
-def test_there_is_no_program(place: str, refused: str) -> None:
-    with refused(refused):
+def test_there_is_no_program(place: str, message: str) -> None:
+    with refused(message):
         CommandTarget(place, SETTINGS)
 
 
@@ -246,7 +239,7 @@ def test_a_package_adds_a_target() -> None:
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
-    ("place", "refused"),
+    ("place", "message"),
     [
         (
             "half:x",
@@ -258,8 +251,8 @@ def test_a_package_adds_a_target() -> None:
         ("shelves:x", "nothing opens 'shelves': places"),
     ],
 )
-def test_a_package_adds_what_is_no_target(place: str, refused: str) -> None:
-    with refused(refused):
+def test_a_package_adds_what_is_no_target(place: str, message: str) -> None:
+    with refused(message):
         opened(place, BY_USER)
 
 
