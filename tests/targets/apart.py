@@ -1,24 +1,64 @@
-"""Erasures in processes of their own, which are killed at chosen points; and independent readers.
+"""Programs in processes of their own: erasures that are killed at chosen points, and readers.
 
 A kill falls before a chosen line of the target's module: a first run counts the lines that an
-erasure passes, the others are killed at places spread evenly over these.
+erasure passes, the others are killed at places spread evenly over these. Or it falls at a chosen
+call of a client's, see `DYING`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-_HERE = Path(__file__).parent
+
+def run(code: str, *arguments: object) -> str | None:
+    """Run a program; return what it prints, None if it was killed, else it has to succeed."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, *map(str, arguments)],
+        capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    if done.returncode == -signal.SIGKILL:
+        return None
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def answer_apart(code: str, *arguments: object) -> Any:
+    """Return what a program prints as JSON on its last line."""
+    told = run(code, *arguments)
+    assert told is not None
+    return json.loads(told.splitlines()[-1])
+
+
+DYING = """
+import os, signal, sys
+n_left = int(sys.argv[2])
+def dying(call):
+    def count(*arguments, **named):
+        global n_left
+        n_left -= 1
+        if n_left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*arguments, **named)
+    return count
+"""
+"""Kill the process before the n-th call, from 0, of all functions that `dying` has made."""
+
+
+def killed(script: str, place: object, n: int) -> bool:
+    """Run a script with `DYING`, whose first argument is a place; tell whether it was killed."""
+    return run(DYING + script, place, n) is None
+
 
 _ERASURE = """
 import os, signal, sys
-sys.path.insert(0, {here!r})
 from people import erased
 from erasable.workspace.targets import kinds
 from erasable.workspace.targets.protocol import Settings, Subject
@@ -36,43 +76,43 @@ def line(frame, event, _):
     return line
 sys.settrace(lambda frame, *_: line if frame.f_code.co_filename == module else None)
 with target:
-    _, verdict = erased(target, *{identities!r})
+    erased(target, *{identities!r})
 sys.settrace(None)
-print(n, verdict.word, verdict.reason)
+print(n)
 """
 
 
 def erased_apart(
-    place: str,
-    subject: tuple[str, str],
-    identities: Iterable[Any],
-    at: int = 0,
-    begin: str = "",
-    end: str = "",
+    place: str, identities: Iterable[Any], at: int = 0, begin: str = "", end: str = ""
 ) -> int | None:
-    """Erase people in another process; return how many lines it passed, None if it was killed.
+    """Erase people by their address; return how many lines it passed, None if it was killed.
 
     Lines are counted from the first call of a method `begin`, or from the start, until that of
     `end`, or throughout.
     """
     code = _ERASURE.format(
-        here=str(_HERE), place=place, subject=subject, at=at, identities=list(identities),
-        begin=begin, end=end,
+        place=place, subject=("email", "email"), at=at, identities=list(identities), begin=begin,
+        end=end,
     )  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    if done.returncode == -signal.SIGKILL:
-        return None
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout.split()[0])
+    told = run(code)
+    return None if told is None else int(told)
 
 
-def answer_apart(code: str, *arguments: str) -> Any:
-    """Return what a program prints as JSON."""
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+def killed_erasures(
+    fresh: Callable[[str], tuple[Path, str]],
+    identities: Sequence[Any],
+    begin: str = "",
+    end: str = "",
+) -> Iterator[tuple[Path, str]]:
+    """Return ten folders and places that `fresh` has made, after an erasure that was killed."""
+    _, place = fresh("whole")
+    n_lines = erased_apart(place, identities, begin=begin, end=end)
+    assert n_lines is not None
+    for kill in range(10):
+        folder, place = fresh(f"killed{kill}")
+        at = 1 + kill * (n_lines - 1) // 9
+        assert erased_apart(place, identities, at, begin, end) is None
+        yield folder, place
 
 
 def in_files(folder: Path, values: Iterable[bytes]) -> int:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -44,14 +40,7 @@ def there(parts: Iterable[bytes], marks: Iterable[bytes]) -> int:
     return sum(any(mark in part for part in every) for mark in marks)
 
 
-def killed(script: str, *arguments: object) -> bool:
-    """Run a script in another process; tell whether it was killed, else it has to succeed."""
-    found = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments)],
-        capture_output=True, text=True, check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
-    if found.returncode == -signal.SIGKILL:
-        return True
-    assert found.returncode == 0, found.stderr
-    return False
+def leaving(share: float) -> list[int]:
+    """Return a share of the records, drawn."""
+    n = max(1, round(N * share))
+    return sorted(np.random.default_rng(3).choice(N, n, replace=False).tolist())

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from apart import run
 
 LEAST, GREATEST = "00000-least@example.org", "zzzzz-greatest@example.org"
 """Two people who have the least and the greatest value of each column."""
@@ -147,12 +148,75 @@ print(json.dumps([seen, verdict.word, verdict.reason]))
 
 def killed_at(n: int, place: str, names: list[str], before: str = "") -> list[object] | None:
     """Erase people in another process, killed before its n-th effect; None if it was."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", KILLED, json.dumps([place, n, names, before])],
-        capture_output=True, text=True, env={"PYTHONPATH": str(Path(__file__).parent)},
-    )  # fmt: skip
-    if done.returncode == -signal.SIGKILL:
-        return None
-    assert done.returncode == 0, done.stderr
-    told: list[object] = json.loads(done.stdout)
-    return told
+    told = run(KILLED, json.dumps([place, n, names, before]))
+    found: list[object] | None = None if told is None else json.loads(told)
+    return found
+
+
+# -- what tests of Delta and Iceberg have in common ------------------------------------------------
+
+NAMES = ["o'hara\\x@example.org", 'say "hi"@example.org', "plain@example.org", None]
+ODD = pa.table(
+    {
+        "Mail Address": NAMES, "Person": [{"Mail": each} for each in NAMES],
+        "number": pa.array([1000001, 1000002, None, 1000004], pa.int32()),
+    }
+)  # fmt: skip
+"""Values with quotes, and columns with spaces."""
+OF_ODD = [("Mail Address", NAMES[0], 0), ("Person.Mail", NAMES[1], 1), ("number", 1000004, 3)]
+"""Columns of `ODD`, each with a person in it, and the row."""
+
+
+def without(table: pa.Table, row: int) -> list[Any]:
+    """Return the rows of a table but one."""
+    return [each for at, each in enumerate(table.to_pylist()) if at != row]
+
+
+def check_overwritten(before: list[Any], after: list[Any], action: str) -> None:
+    """Check that the first visit says nothing any more, and that others are as they were."""
+    none = "erased" if action == "mask" else None
+    assert after[0] == {"visit": 0, "mail": none, "spent": None, "note": none}
+    assert after[1:] == before[1:]
+
+
+def full(*_: Any, **__: Any) -> None:
+    """Fail as a full disk does."""
+    raise OSError(28, "No space left on device")
+
+
+_APPENDS = """
+import sys
+import pyarrow as pa
+for n, line in enumerate(sys.stdin):
+    append(sys.argv[1], pa.table({"visit": range(10_000 + 5 * n, 10_005 + 5 * n),
+        "mail": [f"new-{n}-{at}@example.org" for at in range(5)], "spent": [1.5] * 5,
+        "note": pa.array([None] * 5, pa.string())}))
+    print(n + 1, flush=True)
+"""
+
+
+class Writer:
+    """Another process that appends five rows whenever it is told to.
+
+    `append` is a function of that name, which takes the place and the rows.
+    """
+
+    def __init__(self, place: Path | str, append: str) -> None:
+        self.n = 0
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", append + _APPENDS, str(place)], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def write(self) -> None:
+        """Have five rows appended."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        self.n += 1
+        assert self.process.stdout.readline() == f"{self.n}\n"
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.communicate()

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from people import erased
+from refusals import refused
 
-from erasable.core.errors import SourceError
 from erasable.workspace.targets.catalogue import without_credentials
 from erasable.workspace.targets.commands import CommandTarget
 from erasable.workspace.targets.files import FilesTarget
@@ -130,7 +130,7 @@ def test_who_is_in_a_list_is_found(tmp_path: Path) -> None:
     assert not (tmp_path / "12.json").exists()
     (tmp_path / "13.json").write_text('{"key": 13, "fields": {"mail": [1, 2]}}')
     (tmp_path / "14.json").write_text('{"key": 14, "fields": {"mail": "eve@example.org"}}')
-    with pytest.raises(SourceError, match="expected a text"):
+    with refused("expected a text"):
         erased(CommandTarget(f"command:{sys.executable} {path}", settings), ANN)
 
 

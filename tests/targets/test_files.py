@@ -22,11 +22,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from lakes import GREATEST, LEAST, killed_at, left_in, mail, visits
 from people import Named, erased
+from refusals import refused
 from s3_server import Server, installed, running
 
 from erasable.core.errors import SourceError
 from erasable.workspace.store import crash_points
-from erasable.workspace.targets import local_blobs
+from erasable.workspace.targets import blobs
 from erasable.workspace.targets.files import FilesTarget
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import PURGED
@@ -257,7 +258,7 @@ def test_a_partition_of_a_person_leaves(tmp_path: Path) -> None:
     assert keep
     assert all(path.read_bytes() == data for path, data in keep.items())
     # Another file of the person, whose name alone tells: the search says so.
-    with pytest.raises(SourceError, match="would stay, as that of a folder"):
+    with refused("would stay, as that of a folder"):
         target(tmp_path / "lake", action="mask").find(Named(mail(5)))
 
 
@@ -322,7 +323,7 @@ def test_what_another_program_writes_meanwhile_stays(
             new.rename(path)
 
     if not exchange:
-        monkeypatch.setattr(local_blobs, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(blobs, "_exchange", lambda one, other: False)
     with crash_points.watch(other):
         erased(target(path), "ann@example.org")
     assert path.read_bytes() == b"mail\ncarl@example.org\n"
@@ -334,7 +335,7 @@ def test_a_file_replaced_at_the_last_moment_gets_its_name_back(
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"mail\nann@example.org\nbob@example.org\n")
-    true = local_blobs._exchange
+    true = blobs._exchange
     calls: list[Path] = []
 
     def late(one: Path, two: Path) -> bool:
@@ -344,7 +345,7 @@ def test_a_file_replaced_at_the_last_moment_gets_its_name_back(
         calls.append(one)
         return true(one, two)
 
-    monkeypatch.setattr(local_blobs, "_exchange", late)
+    monkeypatch.setattr(blobs, "_exchange", late)
     erased(target(path), "ann@example.org")
     assert path.read_bytes() == b"mail\ncarl@example.org\n"
     assert len(calls) == 3  # there, back, and once more
@@ -361,7 +362,7 @@ def test_a_file_that_always_changes_is_one_error(tmp_path: Path) -> None:
 
     with (
         crash_points.watch(other),
-        pytest.raises(SourceError, match="again and again"),
+        refused("again and again"),
     ):
         erased(target(path), "ann@example.org")
     assert path.read_bytes() == b"mail\nann@example.org\n" + 5 * b"bob@example.org\n"
@@ -451,7 +452,7 @@ def test_room_that_ends_while_a_file_is_written(
         raise OSError(errno.ENOSPC, "no space")
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
-    with pytest.raises(SourceError, match="room for the largest"):
+    with refused("room for the largest"):
         erased(target(tmp_path / "lake"), LEAST, mail(4))
     assert {path: path.read_bytes() for path in (tmp_path / "lake").iterdir()} == before
     monkeypatch.undo()
@@ -539,27 +540,26 @@ def test_bad_input_is_one_error_and_changes_nothing(
         (tmp_path / "a.csv").write_bytes(b"mail\nann@example.org\n")
     spoil(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with pytest.raises(SourceError, match=message) as error:
+    with refused(message):
         erased(target(tmp_path), "ann@example.org")
-    assert len(str(error.value).splitlines()) == 1
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_a_subject_that_no_file_has(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"mail\nann@example.org\n")
-    with pytest.raises(SourceError, match="has the column 'phone'"):
+    with refused("has the column 'phone'"):
         target(tmp_path, "mail", "phone").find(Named("ann@example.org"))
-    with pytest.raises(SourceError, match="is not there"):
+    with refused("is not there"):
         target(tmp_path / "away")
 
 
 def test_columns_that_cannot_be_overwritten(tmp_path: Path) -> None:
     schema = pa.schema([("mail", pa.string()), pa.field("n", pa.int64(), nullable=False)])
     pq.write_table(pa.table({"mail": ["a"], "n": [1]}, schema=schema), tmp_path / "a.parquet")
-    with pytest.raises(SourceError, match=r"'n' of .* may not be null"):
+    with refused(r"'n' of .* may not be null"):
         target(tmp_path, action="mask").find(Named("a"))
     target(tmp_path, action="mask", keep=("n",)).find(Named("a"))
-    with pytest.raises(SourceError, match=r"'mail' of .* would stay"):
+    with refused(r"'mail' of .* would stay"):
         target(tmp_path, action="null", keep=("n", "mail")).find(Named("a"))
 
 
@@ -571,7 +571,7 @@ def test_what_is_read_only_is_refused_first(tmp_path: Path, which: str) -> None:
     protected = tmp_path / "b" / "b.csv" if which == "file" else tmp_path / "b"
     protected.chmod(0o444 if which == "file" else 0o555)
     try:
-        with pytest.raises(SourceError, match="is read-only"):
+        with refused("is read-only"):
             erased(target(tmp_path), "ann@example.org")
     finally:
         protected.chmod(0o755)
@@ -676,9 +676,9 @@ def test_an_object_that_another_program_puts_meanwhile_stays(s3: Server) -> None
 
 
 def test_stores_without_a_bucket_or_a_driver(s3: Server) -> None:
-    with pytest.raises(SourceError, match="is not there"):
+    with refused("is not there"):
         target("s3://no-such-bucket/lake").find(Named("a"))
-    with pytest.raises(SourceError, match="no driver for 'oss'"):
+    with refused("no driver for 'oss'"):
         target("oss://bucket/lake")
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from apart import answer_apart, erased_apart, in_files
+from apart import answer_apart, in_files, killed_erasures
+from corpus import N, leaving
 from people import Named, erased
+from refusals import refused
 
-from erasable.core.errors import SourceError
 from erasable.workspace.targets import kinds, steps
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import PURGED
@@ -24,7 +25,7 @@ lancedb = pytest.importorskip("lancedb", reason="targets that are tables of Lanc
 index = pytest.importorskip("lancedb.index")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of readers of older versions
 
-N, WIDTH = 2_000, 16
+WIDTH = 16
 _RANDOM = np.random.default_rng(42)
 VECTORS = _RANDOM.normal(size=(N, WIDTH)).astype(np.float32)
 TOKENS = [_RANDOM.bytes(16).hex() for _ in range(N)]
@@ -65,12 +66,6 @@ def made(folder: Path, *vectors: Any, n_parts: int = 1) -> Any:
 def opened(folder: Path, *fields: str) -> Any:
     subjects = tuple(Subject(field, "email") for field in fields or ("email",))
     return kinds.opened(f"lancedb:{folder}#docs", Settings(subjects))
-
-
-def leaving(share: float) -> list[int]:
-    """Return which records leave."""
-    n = max(1, round(N * share))
-    return sorted(np.random.default_rng(3).choice(N, n, replace=False).tolist())
 
 
 def traces(which: Any) -> list[bytes]:
@@ -223,16 +218,7 @@ def test_a_killed_erasure_is_finished_by_the_next(tmp_path: Path) -> None:
         made(tmp_path / name, index.IvfFlat(num_partitions=2))
         return tmp_path / name, f"lancedb:{tmp_path / name}#docs"
 
-    _, place = fresh("whole")
-    n_lines = erased_apart(place, ("email", "email"), identities, begin="delete", end="files")
-    assert n_lines is not None
-    for kill in range(10):
-        folder, place = fresh(f"killed{kill}")
-        at = 1 + kill * (n_lines - 1) // 9
-        assert (
-            erased_apart(place, ("email", "email"), identities, at, begin="delete", end="files")
-            is None
-        )
+    for folder, _ in killed_erasures(fresh, identities, "delete", "files"):
         left = lancedb.connect(folder).open_table("docs").search().to_list()
         assert {IDS[each] for each in stay} <= {each["id"] for each in left}
         with opened(folder) as target:  # as steps do that know an earlier plan
@@ -262,15 +248,15 @@ def test_bad_input_is_one_error_and_changes_nothing(tmp_path: Path) -> None:
         "lancedb:db://cloud#docs": "does not name a table",
     }
     for place, said in places.items():
-        with pytest.raises(SourceError, match=said):
+        with refused(said):
             kinds.opened(place, Settings((Subject("email", "email"),)))
-    with pytest.raises(SourceError, match="without a subject field"):
+    with refused("without a subject field"):
         opened(tmp_path / "store", "owner")
-    with pytest.raises(SourceError, match="is of type double; expected texts or integers"):
+    with refused("is of type double; expected texts or integers"):
         opened(tmp_path / "store", "weight")
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     for path in before:
         if path.suffix == ".manifest":
             path.write_bytes(b"of another version")
-    with pytest.raises(SourceError, match=r"could not be (opened|read)"):
+    with refused(r"could not be (opened|read)"):
         opened(tmp_path / "store")

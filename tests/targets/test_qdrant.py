@@ -17,6 +17,7 @@ import pytest
 pytest.importorskip("qdrant_edge", reason="Qdrant is optional")
 pytest.importorskip("qdrant_client", reason="Qdrant is optional")
 
+from apart import killed, run
 from corpus import (
     MANY,
     ONE,
@@ -26,7 +27,6 @@ from corpus import (
     N,
     data_of,
     email,
-    killed,
     text,
     there,
 )
@@ -44,8 +44,8 @@ from qdrant_edge import (
     ScrollRequest,
     UpdateOperation,
 )
+from refusals import refused
 
-from erasable.core.errors import SourceError
 from erasable.workspace.targets.protocol import Plan, Settings, Subject
 from erasable.workspace.targets.qdrant import QdrantTarget
 from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
@@ -169,29 +169,17 @@ def test_updates_after_an_erasure_survive_a_crash(tmp_path: Path) -> None:
     with QdrantTarget(f"qdrant:{folder}", SETTINGS) as target:
         target.erase(target.find(Named(email(7))))
         assert target.compact() == []
-    assert killed(UPDATES_THEN_DIES, folder)
+    assert run(UPDATES_THEN_DIES, folder) is None
     after = read(folder)
     assert after[3][0]["late"] == "yes"
     assert sorted(after) == [*(at for at in range(300) if at not in (4, 7)), 9_999]
 
 
 KILLED = """
-import os, signal, sys
 from qdrant_edge import EdgeShard
 from erasable.workspace.targets import qdrant_edge
 from erasable.workspace.targets.qdrant import QdrantTarget
 from test_qdrant import Named, FEW, SETTINGS, email
-
-n_left = int(sys.argv[2])
-
-def dying(call):
-    def count(*arguments, **named):
-        global n_left
-        n_left -= 1
-        if n_left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return call(*arguments, **named)
-    return count
 
 class Shard:
     def __init__(self, kept):
@@ -235,7 +223,7 @@ def test_a_killed_erasure_of_a_shard_is_finished_by_the_next(tmp_path: Path) -> 
 def test_a_shard_that_another_program_has_open_is_refused(tmp_path: Path) -> None:
     folder = shard(tmp_path / "docs", n=50)
     kept = EdgeShard.load(str(folder))
-    with pytest.raises(SourceError, match="which no other program has open"):
+    with refused("which no other program has open"):
         QdrantTarget(f"qdrant:{folder}", SETTINGS)
     assert kept.count(CountRequest(exact=True)) == 50
     kept.close()
@@ -245,19 +233,19 @@ def test_a_shard_of_another_version_is_refused(tmp_path: Path) -> None:
     folder = shard(tmp_path / "docs", n=50)
     for each in folder.glob("segments/*/version.info"):
         each.write_text("9.0.0")
-    with pytest.raises(SourceError, match=r"could not be opened .*major version"):
+    with refused(r"could not be opened .*major version"):
         QdrantTarget(f"qdrant:{folder}", SETTINGS)
 
 
 def test_there_is_no_shard(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="there is no collection; expected the folder"):
+    with refused("there is no collection; expected the folder"):
         QdrantTarget(f"qdrant:{tmp_path}#docs", SETTINGS)
     assert not list(tmp_path.iterdir())
 
 
 def test_no_point_has_the_subject(tmp_path: Path) -> None:
     folder = shard(tmp_path / "docs", n=50)
-    with pytest.raises(SourceError, match=r"no record of 'docs' has the field 'user'"):
+    with refused(r"no record of 'docs' has the field 'user'"):
         QdrantTarget(f"qdrant:{folder}", Settings((Subject("user", "email"),)))
 
 
@@ -329,18 +317,9 @@ def test_the_local_mode_keeps_nothing_of_those_who_left(local: Path, gone: list[
 
 
 KILLED_LOCAL = """
-import os, signal, sys
 from qdrant_client.local.persistence import CollectionPersistence
 from test_qdrant import Named, QdrantTarget, SETTINGS, SOME, email
-n_left = int(sys.argv[2])
-delete = CollectionPersistence.delete
-def dying(*arguments):
-    global n_left
-    n_left -= 1
-    if n_left < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return delete(*arguments)
-CollectionPersistence.delete = dying
+CollectionPersistence.delete = dying(CollectionPersistence.delete)
 target = QdrantTarget(f"qdrant:{sys.argv[1]}#docs", SETTINGS)
 target.erase(target.find(Named(*map(email, SOME))))
 """
@@ -357,7 +336,7 @@ def test_a_killed_erasure_of_the_local_mode_is_finished_by_the_next(local: Path)
 
 
 def test_there_is_no_collection(local: Path) -> None:
-    with pytest.raises(SourceError, match=r"no collection 'notes'; expected one of: 'docs'"):
+    with refused(r"no collection 'notes'; expected one of: 'docs'"):
         QdrantTarget(f"qdrant:{local}#notes", SETTINGS)
 
 
@@ -372,7 +351,7 @@ def test_a_local_mode_that_is_open_is_refused(local: Path) -> None:
     ) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        with pytest.raises(SourceError, match="which no other program has open"):
+        with refused("which no other program has open"):
             QdrantTarget(f"qdrant:{local}#docs", SETTINGS)
         other.communicate(b"\n")
 
@@ -445,13 +424,8 @@ def test_a_server_proves_nothing(server: str) -> None:
 
 @pytest.mark.parametrize("place", ["qdrant+http://:wrong-key@{}#docs", "qdrant+http://{}#docs"])
 def test_a_wrong_key_is_refused_and_not_shown(server: str, place: str) -> None:
-    with pytest.raises(
-        SourceError, match=r"could not be reached .* a key that it accepts"
-    ) as error:
+    with refused(r"could not be reached .* a key that it accepts"):
         QdrantTarget(place.format(server), SETTINGS)
-    assert "wrong-key" not in str(error.value)
-    assert "geheim" not in str(error.value)
-    assert len(str(error.value).splitlines()) == 1
 
 
 def test_a_key_comes_from_the_environment(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -464,13 +438,12 @@ def test_a_key_comes_from_the_environment(server: str, monkeypatch: pytest.Monke
     "place", ["qdrant+http://:geheim@127.0.0.1:1#docs", "qdrant+http://:geheim@127.0.0.1:x#docs"]
 )
 def test_a_server_that_is_not_there(place: str) -> None:
-    with pytest.raises(SourceError) as error:
+    with refused(""):
         QdrantTarget(place, SETTINGS)
-    assert "geheim" not in str(error.value)
 
 
 def test_a_server_without_the_collection(server: str) -> None:
-    with pytest.raises(SourceError, match=r"no collection 'notes'; expected one of: 'docs'"):
+    with refused(r"no collection 'notes'; expected one of: 'docs'"):
         QdrantTarget(f"qdrant+http://:geheim@{server}#notes", SETTINGS)
 
 

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-import pyarrow as pa
-import pyarrow.csv
 import pytest
 import sqlalchemy as sa
+from erased_people import erased_from
+from refusals import refused
 
-from erasable.core.errors import SourceError
 from erasable.workspace import Workspace
 from erasable.workspace.data import databases
 from erasable.workspace.targets.databases import DatabaseTarget
@@ -51,14 +50,8 @@ LEFT = {"people": N - len(GONE), "orders": N - len(GONE), "notes": N}
 def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Hold sixty people, of whom fifteen are erased."""
     folder = tmp_path_factory.mktemp("known")
-    people = {"visit": list(range(N)), "mail": [address(i) for i in range(N)]}
-    pyarrow.csv.write_csv(pa.table(people), folder / "visits.csv")
-    workspace = Workspace.create(folder / "ws")
-    workspace.add_dataset(
-        "visits", folder / "visits.csv", id_column="visit", subjects=["mail:email"]
-    )
-    workspace.request([address(i) for i in GONE], type="email")
-    workspace.process()
+    people = {"mail": [address(i) for i in range(N)]}
+    erased_from(folder, people, {"email": [address(i) for i in GONE]})
     return folder / "ws"
 
 
@@ -218,9 +211,8 @@ def test_rights_that_are_revoked_midway(
         assert plan.changed == {"orders": len(GONE), "people": len(GONE)}
         with psycopg.connect(server.url(database)) as connection:
             connection.execute(revoked)
-        with pytest.raises(SourceError, match="nothing was changed") as caught:
+        with refused("nothing was changed"):
             of.erase(plan)
-    assert "\n" not in str(caught.value)
     assert counts(server.url(database)) == ALL
 
 
@@ -246,8 +238,7 @@ def test_a_full_disk(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.M
                      "select null, null from notes, notes; end")  # fmt: skip
     monkeypatch.setattr(databases, "_open_writable", full)
     for dry_run in (True, False):
-        with pytest.raises(SourceError, match="nothing was changed") as caught:
+        with refused("nothing was changed"):
             workspace.erase_target(place, ["people.mail:email"], dry_run=dry_run)
-    assert "\n" not in str(caught.value)
     assert counts(place) == ALL
     assert "target-started" not in [entry["kind"] for entry in workspace.log_entries()]

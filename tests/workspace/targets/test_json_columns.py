@@ -10,8 +10,8 @@ from typing import Any
 
 import psycopg
 import pytest
+from refusals import refused
 
-from erasable.core.errors import SourceError
 from erasable.workspace.targets.databases import DatabaseTarget
 from erasable.workspace.targets.layout import at_path
 from erasable.workspace.targets.protocol import Settings, Subject
@@ -126,7 +126,7 @@ def test_a_whole_name_comes_before_a_path(tmp_path: Path) -> None:
 def test_a_column_that_is_not_there(path: Path) -> None:
     with (
         target(f"sqlite:///{path}", "store.valeu.user") as of,
-        pytest.raises(SourceError, match=r"no column 'store\.valeu\.user'"),
+        refused(r"no column 'store\.valeu\.user'"),
     ):
         of.find(Users(GONE))
 

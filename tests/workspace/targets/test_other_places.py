@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.csv
 import pytest
+from erased_people import erased_from
+from refusals import refused
 
 from erasable.core.errors import SourceError
 from erasable.workspace import Workspace
@@ -58,13 +58,7 @@ class Entry:
 
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    pyarrow.csv.write_csv(pa.table({"visit": range(10), "mail": PEOPLE}), tmp_path / "visits.csv")
-    workspace = Workspace.create(tmp_path / "ws")
-    workspace.add_dataset(
-        "visits", tmp_path / "visits.csv", id_column="visit", subjects=["mail:email"]
-    )
-    workspace.request(PEOPLE[:2], type="email")
-    workspace.process()
+    workspace = erased_from(tmp_path, {"mail": PEOPLE}, {"email": PEOPLE[:2]})
     (tmp_path / "list").write_text("\n".join([PEOPLE[0].upper(), *PEOPLE[1:]]))
     monkeypatch.setattr(
         kinds, "entry_points", lambda group, name: [Entry()] if name == "lines" else []
@@ -94,11 +88,11 @@ def test_a_place_that_refuses(
     known: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Lines, "fails", True)
-    with pytest.raises(SourceError, match="read-only"):
+    with refused("read-only"):
         known.erase_target(f"lines:{tmp_path / 'list'}", ["mail:email"])
     assert kinds_of(known) == ["target-started"]
 
 
 def test_a_place_that_nothing_opens(known: Workspace) -> None:
-    with pytest.raises(SourceError, match="nothing opens 'nosuch'"):
+    with refused("nothing opens 'nosuch'"):
         known.erase_target("nosuch:thing", ["mail:email"])

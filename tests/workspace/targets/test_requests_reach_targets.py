@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refused
 from sqlalchemy import delete, select, update
 
 from erasable.core.errors import (
     InvalidParameterError,
     NotInWorkspaceError,
-    SourceError,
     TamperedError,
     WorkspaceError,
 )
@@ -383,9 +383,9 @@ def test_a_target_goes_when_nobody_waits(workspace: Workspace, notes: Path) -> N
 
 def test_bad_targets_are_refused(workspace: Workspace, notes: Path, tmp_path: Path) -> None:
     place = f"notes:{notes}"
-    with pytest.raises(SourceError, match="no note has 'who'"):
+    with refused("no note has 'who'"):
         workspace.add_target("notes", place, ["who:email"])
-    with pytest.raises(SourceError, match="nothing opens 'unheard'"):
+    with refused("nothing opens 'unheard'"):
         workspace.add_target("notes", "unheard:of", ["mail:email"])
     with pytest.raises(InvalidParameterError, match="action"):
         workspace.add_target("notes", place, ["mail:email"], action="burn")

@@ -1,11 +1,13 @@
-"""Addresses of servers with credentials, which are never shown."""
+"""Places with credentials, and errors of clients: what messages show of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from erasable.core.errors import SourceError
+from erasable.core.errors import ErasableError, SourceError
 
 
 class Address(NamedTuple):
@@ -56,3 +58,26 @@ def folder_and_name(place: str) -> tuple[str, str]:
     """
     path, _, name = place.partition(":")[2].partition("#")
     return path, name
+
+
+@contextmanager
+def refused_as(
+    place: str, came: str, expected: str, *passing: type[BaseException]
+) -> Iterator[None]:
+    """Raise SourceError for errors of a client, whose messages may hold values and passwords.
+
+    Errors of `passing` are raised as they are.
+    """
+    others = (ErasableError, KeyboardInterrupt, SystemExit, GeneratorExit)
+    try:
+        yield
+    except others + passing:
+        raise
+    except BaseException as error:  # a panic of a client in Rust is no Exception
+        raise SourceError(f"{place} {came} ({type(error).__name__}); expected {expected}") from None
+
+
+def no_collection(shown: str, name: str, known: Sequence[str]) -> SourceError:
+    """Return the error for a collection that is not there."""
+    have = ", ".join(map(repr, known[:8])) or "none"
+    return SourceError(f"{shown!r}: there is no collection {name!r}; expected one of: {have}")

@@ -6,11 +6,23 @@ put there since it was read stays.
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import fcntl
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
+
+from erasable.core.artifact import sync_folder
+from erasable.core.errors import SourceError
+from erasable.workspace.data import files
+from erasable.workspace.store.crash_points import crash_point
+
+ENDING = ".erasing"
+"""The end of the name of a file that is being written, and whose name begins with a dot."""
 
 
 class ChangedError(Exception):
@@ -59,3 +71,176 @@ class Store(ABC):
     def clean(self) -> list[str]:
         """Remove what an earlier attempt left; return where files may be besides."""
         return []
+
+
+class LocalStore(Store):
+    """A folder of this machine, or one file."""
+
+    def __init__(self, path: Path) -> None:
+        files.check_there(path)
+        self._root = path.resolve() if path.is_dir() else path.absolute().parent.resolve()
+        self._only = None if path.is_dir() else path.name
+        self._links: list[str] = []
+        self.shown = str(path)
+
+    def blobs(self) -> list[Blob]:
+        """Return all files, in order."""
+        if self._only is not None:
+            return [Blob(self._only, self._path(self._only).stat().st_size)]
+        found, self._links = list[Blob](), []
+        for folder, folders, names in os.walk(self._root, onerror=_refuse_unread):
+            own = Path(folder)
+            self._links += [str(own / each) for each in folders if (own / each).is_symlink()]
+            for name in names:
+                path = own / name
+                with suppress(FileNotFoundError):
+                    found.append(Blob(path.relative_to(self._root).as_posix(), path.stat().st_size))
+        return sorted(found)
+
+    @contextmanager
+    def opened(self, blob: Blob) -> Iterator[tuple[BinaryIO, Any]]:
+        """Open a file for reading."""
+        try:
+            file = self._path(blob.name).open("rb")
+        except FileNotFoundError:
+            raise ChangedError from None
+        except PermissionError:
+            raise SourceError(
+                f"{blob.name!r} in {self.shown!r} cannot be read; expected files that you may read"
+            ) from None
+        with file:
+            yield file, _state(os.fstat(file.fileno()))
+
+    def check_writable(self, name: str) -> None:
+        """Raise SourceError if a file is not to be written, or its folder."""
+        path = self._path(name)
+        for each in (path, path.parent):
+            if not (each.stat().st_mode & 0o222 and os.access(each, os.W_OK)):
+                raise SourceError(
+                    f"{str(each)!r} is read-only; expected files and folders that can be written; "
+                    "nothing was changed"
+                )
+
+    @contextmanager
+    def replacing(self, name: str, state: Any) -> Iterator[BinaryIO]:
+        """Have a file written beside, and renamed."""
+        path = self._path(name)
+        new = path.with_name(f".{path.name}{ENDING}")
+        with crash_point("open", str(new)):
+            file = new.open("wb")
+        try:
+            with file:
+                _lock(file, new)
+                yield file
+                with crash_point("sync", str(new)):
+                    file.flush()
+                    os.fsync(file.fileno())
+                _have_rights_of(path, file.fileno())
+                with crash_point("rename", str(path)):
+                    _swap(new, path, state)
+            with crash_point("sync folder", str(path.parent)):
+                sync_folder(path.parent)
+        except FileNotFoundError:
+            raise ChangedError from None
+        finally:
+            new.unlink(missing_ok=True)
+
+    def remove(self, blob: Blob, state: Any = None) -> None:
+        """Remove a file, and the folders that it leaves empty."""
+        path = self._path(blob.name)
+        if not path.is_relative_to(self._root):  # a log may name any path
+            return
+        with suppress(FileNotFoundError):
+            if state is not None and _state(path.stat()) != state:
+                raise ChangedError
+            with crash_point("remove", str(path)):
+                path.unlink()
+        for folder in path.parents:
+            if folder == self._root or not folder.is_relative_to(self._root):
+                break
+            try:
+                folder.rmdir()
+            except OSError:
+                break
+
+    @contextmanager
+    def paths(self) -> Iterator[list[Path]]:
+        """Have all files under their paths."""
+        yield [self._root / blob.name for blob in self.blobs()]
+
+    def clean(self) -> list[str]:
+        """Remove files that an attempt left which was killed."""
+        reasons = []
+        for blob in self.blobs():
+            path = self._root / blob.name
+            if path.name.startswith(".") and path.name.endswith(ENDING):
+                with suppress(FileNotFoundError), path.open("rb") as file:
+                    _lock(file, path)
+                    path.unlink()
+            elif path.stat().st_nlink > 1:
+                reasons.append(f"{blob.name} has another name (a hard link)")
+        if self._links:
+            reasons.append(f"{len(self._links)} linked folders were not read")
+        return reasons
+
+    def _path(self, name: str) -> Path:
+        return (self._root / name).resolve()
+
+
+def _refuse_unread(error: OSError) -> None:
+    raise SourceError(
+        f"the folder {error.filename!r} cannot be read; expected folders that you may read"
+    ) from None
+
+
+def _state(stat: os.stat_result) -> tuple[int, int, int]:
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise SourceError(
+            f"{path.name!r} is being written by another erasure; expected one at a time"
+        ) from None
+
+
+def _have_rights_of(path: Path, file: int) -> None:
+    stat = path.stat()
+    os.fchmod(file, stat.st_mode & 0o7777)
+    if (stat.st_uid, stat.st_gid) != (os.geteuid(), os.getegid()):
+        with suppress(PermissionError):
+            os.fchown(file, stat.st_uid, stat.st_gid)
+
+
+_EXCHANGE = 2  # of renameat2: both names stay, each with the file of the other
+_HERE = -100
+
+
+def _swap(new: Path, path: Path, state: Any) -> None:
+    """Put a new file in the place of another if that has a state, else leave that as it is.
+
+    The files change their names at once, so that a file that was put there meanwhile is seen, and
+    gets its name back; a file system that cannot do so is asked for the state before.
+    """
+    if _state(path.stat()) != state:
+        raise ChangedError
+    if not _exchange(new, path):
+        new.replace(path)
+    elif _state(new.stat()) != state:
+        _exchange(new, path)
+        raise ChangedError
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return False
+    if call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    error = ctypes.get_errno()
+    if error in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(error, os.strerror(error))

@@ -11,24 +11,24 @@ import base64
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from uuid import uuid4
 
 import chromadb
-import httpx
 import numpy as np
 from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT
 from chromadb.config import Settings as ChromaSettings
-from chromadb.errors import ChromaError, NotFoundError
+from chromadb.errors import NotFoundError
 
 from erasable.core.errors import SourceError
 from erasable.workspace.targets import hnsw
-from erasable.workspace.targets.fields import field_of, places_of
+from erasable.workspace.targets.addresses import refused_as
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import People, Plan, Records, RecordTarget, Settings
+from erasable.workspace.targets.records import is_any, places_of
 from erasable.workspace.targets.residue import Found
 
 _AT_ONCE = 500  # records of a request
@@ -125,8 +125,8 @@ class ChromaTarget(RecordTarget):
             for name in names:
                 shown = f"metadata.{name}" if name in _OWN else name
                 fields.update(places_of(shown, [row.get(name) for row in rows]))
-            known = {*fields, *map(field_of, fields)}
-            self._has_subject |= any(each.field in known for each in self.settings.subjects)
+            wanted = {subject.field for subject in self.settings.subjects}
+            self._has_subject |= any(is_any(name, wanted) for name in fields)
             yield Records(ids, fields)
 
     def delete(self, keys: Sequence[Any]) -> None:
@@ -258,22 +258,13 @@ class ChromaTarget(RecordTarget):
         if asked["ids"]:
             collection.query(query_embeddings=asked["embeddings"], n_results=1, include=[])
 
-    @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
-        """Tell errors of Chroma in one line, without its message, which may hold values."""
-        try:
-            yield
-        except SourceError:
-            raise
-        except (
-            ChromaError, httpx.HTTPError, sqlite3.Error, OSError, ValueError, TypeError, KeyError,
-            RuntimeError,
-        ) as error:  # fmt: skip
-            raise SourceError(
-                f"{self.shown!r} could not be {what} ({type(error).__name__}); expected a "
-                f"collection that Chroma {chromadb.__version__} reads and writes, made by this "
-                "version, which no other client of this process has open"
-            ) from None
+    def _told(self, what: str) -> AbstractContextManager[None]:
+        """Tell errors of Chroma in one line."""
+        expected = (
+            f"a collection that Chroma {chromadb.__version__} reads and writes, made by this "
+            "version, which no other client of this process has open"
+        )
+        return refused_as(repr(self.shown), f"could not be {what}", expected)
 
 
 def _mixed(given: np.ndarray, models: np.ndarray, random: np.random.Generator) -> np.ndarray:

@@ -20,6 +20,7 @@ from erasable.core.errors import SourceError
 from erasable.workspace.targets import residue
 from erasable.workspace.targets.marks import forms_of, is_vector
 from erasable.workspace.targets.protocol import N_LIVING, People, Plan, Settings, Subject
+from erasable.workspace.targets.records import in_parts, leaves
 
 Keys: TypeAlias = "list[tuple[int, Any]]"
 """Values that name people, each with the number of its subject."""
@@ -143,44 +144,18 @@ def _bytes_of(value: Any) -> bytes:
 
 def leaves_of(value: Any) -> Iterator[Any]:
     """Return the plain values and vectors within a value."""
-    if isinstance(value, dict):
-        for each in value.values():
-            yield from leaves_of(each)
-    elif isinstance(value, list | tuple) and not is_vector(value):
-        for each in value:
-            yield from leaves_of(each)
-    elif value is not None:
-        yield value
-
-
-def field_of(schema: pa.Schema, name: str) -> pa.Field | None:
-    """Return a column, or the field of a structure as in "person.mail"; None if there is none."""
-    parts = name.split(".")
-    for n in range(len(parts), 0, -1):
-        at = schema.get_all_field_indices(".".join(parts[:n]))
-        if not at:
-            continue
-        found = schema.field(at[0])
-        for part in parts[n:]:
-            within = found.type if pa.types.is_struct(found.type) else pa.struct([])
-            where = within.get_field_index(part)
-            if where < 0:
-                return None
-            found = within.field(where)
-        return found
-    return None
+    return (each for _, each in leaves(value) if each is not None)
 
 
 def column_of(table: pa.Table, name: str) -> pa.ChunkedArray | None:
-    """Return the values of a column, or of the field of a structure, as plain ones."""
-    if field_of(table.schema, name) is None:
+    """Return a column, or the field of a structure as in "person.mail", as plain values."""
+    if (found := in_parts(name, table.schema.names)) is None:
         return None
-    parts = name.split(".")
-    n = next(
-        n for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in table.schema.names
-    )  # fmt: skip
-    column = table[".".join(parts[:n])]
-    for part in parts[n:]:
+    own, path = found
+    column = table.column(table.schema.names.index(own))
+    for part in path:
+        if not pa.types.is_struct(column.type) or column.type.get_field_index(part) < 0:
+            return None
         column = pc.struct_field(column, part)
     return undictionaried(column)
 
@@ -217,7 +192,7 @@ def check_subjects(
     """Refuse a table without a subject column, or with one that holds no identities."""
     there = [each for each in subjects if each.field in given]
     for each in subjects:
-        found = field_of(schema, each.field)
+        found = column_of(schema.empty_table(), each.field)
         if found is None:
             continue
         there.append(each)
@@ -225,14 +200,10 @@ def check_subjects(
             raise SourceError(
                 f"{place} has the column {each.field!r} more than once; expected each once"
             )
-        kind = found.type
-        while pa.types.is_dictionary(kind) or isinstance(kind, pa.ExtensionType):
-            is_dictionary = pa.types.is_dictionary(kind)
-            kind = kind.value_type if is_dictionary else kind.storage_type
-        if not _names_people(kind):
+        if not _names_people(found.type):
             raise SourceError(
-                f"the column {each.field!r} of {place} has the type {kind}; expected texts or "
-                "whole numbers, an identity in each row"
+                f"the column {each.field!r} of {place} has the type {found.type}; expected texts "
+                "or whole numbers, an identity in each row"
             )
     if not there:
         names = ", ".join(map(repr, [*schema.names, *given][:20]))
@@ -374,19 +345,21 @@ def _asked(value: Any) -> Any:
 
 def find_all(
     sources: Mapping[str, Callable[[], Iterable[Batch]]], settings: Settings, people: People
-) -> tuple[Finder, dict[str, int]]:
-    """Find the rows of people in several files; return them, and how many there are in each."""
-    finder, counts = Finder(settings, people), dict[str, int]()
+) -> Plan:
+    """Find the rows of people in several files, which the plan has by name."""
+    finder = Finder(settings, people)
+    plan = finder.plan
     for name, batches in sources.items():
         keys: dict[tuple[int, Any], None] = {}
         for batch in batches():
             more, n = finder.find(batch)
             keys.update(dict.fromkeys(more))
-            counts[name] = counts.get(name, 0) + n
+            if n:
+                plan.changed[name] = plan.changed.get(name, 0) + n
         if keys:
-            finder.plan.keys[name] = list(keys)
-    if finder.plan:
+            plan.keys[name] = list(keys)
+    if plan:
         for name, batches in sources.items():
             for batch in batches():
-                finder.note_living(batch, finder.plan.keys.get(name, []))
-    return finder, counts
+                finder.note_living(batch, plan.keys.get(name, []))
+    return finder.finished()

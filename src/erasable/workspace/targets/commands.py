@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.documents import records, refuse_unknown
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
 
 _AT_ONCE = 1_000  # records of a batch
@@ -54,7 +53,7 @@ class CommandTarget(RecordTarget):
             )
         self.name = Path(self._command[0]).name
         self.shown = f"command:{self.name}"  # arguments may hold a password
-        refuse_unknown(self)
+        self._refuse_unknown()
 
     def batches(self) -> Iterator[Records]:
         """Return what the program lists."""
@@ -62,7 +61,7 @@ class CommandTarget(RecordTarget):
         for at in range(0, len(lines), _AT_ONCE):
             found = [self._record(line) for line in lines[at : at + _AT_ONCE] if line.strip()]
             keys, documents = [key for key, _ in found], [fields for _, fields in found]
-            yield records(keys, documents, self.settings.subjects)
+            yield Records.of_documents(keys, documents, self.settings.subjects)
 
     def delete(self, keys: Sequence[Any]) -> None:
         """Have the program delete records."""

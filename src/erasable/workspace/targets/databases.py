@@ -10,6 +10,8 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -17,17 +19,20 @@ from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from erasable.core.errors import SourceError
 from erasable.workspace.data import databases
-from erasable.workspace.targets import leaving, mysql, relations, storages
+from erasable.workspace.targets import leaving, relations, schemas
 from erasable.workspace.targets.layout import Layout, Owner, check_settings, layout_of
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import People, Plan, Settings, Subject, Target
 from erasable.workspace.targets.relations import Key, RowPlan
 from erasable.workspace.targets.residue import Found
+from erasable.workspace.targets.servers import MysqlStorage, PostgresStorage
+from erasable.workspace.targets.storages import SqliteStorage, Storage
 
 _AT_ONCE = 10_000  # rows whose identities are compared at a time
 _ATTEMPTS = 5  # where a database gives up one of two transactions, or rows have just left
 _GAVE_WAY = ("40001", "40P01", 1213)  # of PostgreSQL and MySQL: two transactions were in the way
 _MYSQL = ("mysql", "mariadb")
+_DUCKDB = "erasable.workspace.targets.duckdb_file"  # which imports its client
 
 T = TypeVar("T")
 Values = dict[Key, Any]
@@ -43,11 +48,11 @@ class DatabaseTarget(Target):
 
     def __init__(self, place: str, settings: Settings) -> None:
         check_settings(settings)
-        self._settings = settings
+        self.settings = settings
         with ExitStack() as opened:
             self._engine, self.shown = opened.enter_context(databases.writable(place))
             self._opened = opened.pop_all()
-        self._storage = storages.of(self._engine)
+        self._storage = _storage(self._engine)
         self._touched: dict[str, sa.Table] = {}  # whose rows were changed
         self._is_dangling = False  # see `Layout`
 
@@ -116,12 +121,12 @@ class DatabaseTarget(Target):
         self, people: People, connection: sa.Connection
     ) -> tuple[Layout, dict[Subject, Values], dict[tuple[Subject, Any], str]]:
         """Find rows, without a lock; and the people, by the identities of these rows."""
-        layout = layout_of(connection, self.shown, self._settings)
+        layout = layout_of(connection, self.shown, self.settings)
         wanted: dict[Subject, Values] = {}
         names: dict[tuple[Subject, Any], str] = {}
         for owner in layout.owners:
             of = wanted.setdefault(owner.subject, {})
-            key = relations.key_of(owner.table)
+            key = schemas.key_of(owner.table)
             every = sa.select(*key, owner.column).where(owner.column.is_not(None))
             every = every.execution_options(stream_results=True)
             with closing(connection.execute(every)) as result:
@@ -160,7 +165,7 @@ class DatabaseTarget(Target):
         rows = self._rows(connection, layout, chosen)
         _count(plan, rows)
         changed = {*rows.leaving, *(link.child for link, _ in rows.detached)}
-        plan.triggers = relations.triggers_of(connection, changed)
+        plan.triggers = schemas.triggers_of(connection, changed)
         values = leaving.values_of(connection, layout, rows)
         tries = _takes_back(connection, changed)
         if tries:
@@ -176,7 +181,7 @@ class DatabaseTarget(Target):
         self, wanted: Mapping[str, Sequence[tuple[Key, Any]]], connection: sa.Connection
     ) -> bool:
         """Change the rows, or those of one table; tell whether there are more."""
-        layout = layout_of(connection, self.shown, self._settings)
+        layout = layout_of(connection, self.shown, self.settings)
         chosen: dict[sa.Table, set[Key]] = {}
         for owner in layout.owners:
             still = _still(connection, owner, dict(wanted.get(owner.subject.field, ())))
@@ -192,13 +197,13 @@ class DatabaseTarget(Target):
         self, connection: sa.Connection, layout: Layout, chosen: dict[sa.Table, set[Key]]
     ) -> RowPlan:
         """Return all rows that leave or change with chosen ones, locked."""
-        if self._settings.action == "delete":
-            return relations.plan_rows(connection, layout.links, chosen, self._settings.cascade)
+        if self.settings.action == "delete":
+            return relations.plan_rows(connection, layout.links, chosen, self.settings.cascade)
         tables = sorted((table for table in chosen if chosen[table]), key=lambda each: each.key)
         return RowPlan({table: relations.ordered(chosen[table]) for table in tables})
 
     def _change(self, connection: sa.Connection, layout: Layout, rows: RowPlan) -> None:
-        if self._settings.action == "delete":
+        if self.settings.action == "delete":
             relations.carry_out(connection, layout.links, rows)
             return
         for table, keys in rows.leaving.items():
@@ -208,18 +213,40 @@ class DatabaseTarget(Target):
         """Return the tables that were changed, or, where another attempt did so, may have been."""
         if not self._touched:
             found = self._run(
-                lambda connection: layout_of(connection, self.shown, self._settings), "read"
+                lambda connection: layout_of(connection, self.shown, self.settings), "read"
             )
             self._touched = {table.key: table for table in found.touched}
         return [self._touched[name] for name in sorted(self._touched)]
 
 
+def _storage(engine: sa.Engine) -> Storage:
+    """Return the files of a database."""
+    name, path = engine.dialect.name, str(engine.url.database)
+    if name == "sqlite":
+        return SqliteStorage(Path(path))
+    if name == "postgresql":
+        return PostgresStorage(engine)
+    if name in _MYSQL:
+        return MysqlStorage(engine)
+    if name == "duckdb" and path not in ("None", "", ":memory:"):
+        found: Storage = import_module(_DUCKDB).DuckStorage(Path(path))
+        return found
+    return Storage()
+
+
 def _takes_back(connection: sa.Connection, tables: Collection[sa.Table]) -> bool:
     """Tell whether a change of tables can be tried, and taken back."""
     name = connection.dialect.name
-    if name in _MYSQL:
-        return mysql.takes_back(connection, list(tables))
-    return name in ("sqlite", "postgresql")
+    if name not in _MYSQL:
+        return name in ("sqlite", "postgresql")
+    asked = {"names": [table.name for table in tables]}
+    return bool(connection.execute(_TRANSACTIONAL, asked).scalar_one() == len(tables))
+
+
+_TRANSACTIONAL = sa.text(
+    "select count(*) from information_schema.tables "
+    "where table_schema = database() and table_name in :names and engine = 'InnoDB'"
+).bindparams(sa.bindparam("names", expanding=True))
 
 
 def _gave_way(error: DBAPIError) -> bool:

@@ -8,35 +8,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.blobs import Blob, ChangedError
-from erasable.workspace.targets.columns import (
-    ArrowBatch,
-    Batch,
-    Keys,
-    check_subjects,
-    find_all,
-    is_text,
-)
-from erasable.workspace.targets.marks import Marks
-from erasable.workspace.targets.overwriting import MASK, check_overwritten, is_kept
-from erasable.workspace.targets.protocol import People, Plan, Settings, Target
-from erasable.workspace.targets.residue import Found
-from erasable.workspace.targets.stores import opened_store, search
+from erasable.workspace.targets.blobs import Blob, Store
+from erasable.workspace.targets.columns import Keys, is_text
+from erasable.workspace.targets.lakes import LakeTarget
+from erasable.workspace.targets.overwriting import MASK, is_kept
+from erasable.workspace.targets.protocol import Settings
+from erasable.workspace.targets.records import in_parts
+from erasable.workspace.targets.stores import opened_store
 
-_ATTEMPTS = 20  # where others change the same rows meanwhile
 _AT_ONCE = 1 << 16  # rows
 _FEATURES = {
     "appendOnly", "changeDataFeed", "checkConstraints", "domainMetadata", "generatedColumns",
@@ -47,7 +38,6 @@ _LOG = "_delta_log/"
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(\.[\w.-]+)?\.(parquet|json)")
 _NOTES = re.compile(r"_delta_log/(?:\d{20}\.)?(\d{20})\.(crc|compacted\.json)")
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,37 +54,21 @@ class _Living:
         return cls({unquote(each) for each in paths}, {"", *map(_folder_of, paths)})
 
 
-class DeltaTarget(Target):
+class DeltaTarget(LakeTarget):
     """A Delta table; see the module."""
+
+    expected = "a whole table, of features that deltalake has, in a place to read and write"
+    no_table = "there is no Delta table at {}; expected a folder with _delta_log"
+    absent = (TableNotFoundError,)
+    conflicts = (CommitFailedError,)
 
     def __init__(self, place: str, settings: Settings) -> None:
         self._url = place.partition(":")[2]
-        self.shown = f"delta:{self._url}"
+        super().__init__(f"delta:{self._url}", settings)
+        self.name = self._url.rstrip("/").rpartition("/")[2] or "table"
         self._store = opened_store(self._url)
-        self._settings = settings
         with self._explained("read"):
-            self._check(self._table())
-
-    def find(self, people: People) -> Plan:
-        """Find the rows of people in the current version."""
-        with self._explained("read"):
-            data = self._table().to_pyarrow_dataset()
-
-            def batches() -> Iterator[Batch]:
-                for batch in data.to_batches(batch_size=_AT_ONCE):
-                    if batch.num_rows:
-                        yield ArrowBatch(pa.Table.from_batches([batch]))
-
-            finder, counts = find_all({self._name: batches}, self._settings, people)
-        plan = finder.finished()
-        plan.changed = {name: n for name, n in counts.items() if n}
-        return plan
-
-    def erase(self, plan: Plan) -> None:
-        """Delete rows, or overwrite them, in one commit."""
-        if keys := plan.keys.get(self._name):
-            where = self._predicate(keys)
-            self._committed(lambda table: self._change(table, where))
+            self._check_table(self._table())
 
     def compact(self) -> list[str]:
         """Remove the files of older versions, and what the log says of their values."""
@@ -105,27 +79,21 @@ class DeltaTarget(Target):
             version = table.version()
             self._without_removals(version)
             self._clean_log(version, _Living.of(table))
-            reasons = self._store.clean()
-            n = sum(blob.version is not None for blob in self._store.blobs())
-        if n:
-            reasons.append(f"the bucket keeps {n} older versions of objects")
-        return reasons
-
-    def scan(self, marks: Marks, living: Marks) -> Found:
-        """Look for values in all files of the folder, those of the log included."""
-        with self._explained("read"):
-            return search(self._store, marks, living)
+            return self._kept_elsewhere()
 
     # -- rows --------------------------------------------------------------------------------------
-
-    @property
-    def _name(self) -> str:
-        return self._url.rstrip("/").rpartition("/")[2] or "table"
 
     def _table(self) -> DeltaTable:
         return DeltaTable(self._url)
 
-    def _check(self, table: DeltaTable) -> None:
+    def _batches(self, table: DeltaTable) -> Iterable[pa.RecordBatch]:
+        found: Iterable[pa.RecordBatch] = table.to_pyarrow_dataset().to_batches(batch_size=_AT_ONCE)
+        return found
+
+    def _stores(self) -> list[Store]:
+        return [self._store]
+
+    def _check_table(self, table: DeltaTable) -> None:
         protocol, settings = table.protocol(), table.metadata().configuration
         used = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         if settings.get("delta.columnMapping.mode", "none") != "none":
@@ -141,85 +109,35 @@ class DeltaTarget(Target):
                 "whose rows may be deleted"
             )
         schema = pa.schema(table.schema().to_arrow())
-        check_subjects(schema, self._settings.subjects, (), repr(self.shown))
-        for subject in self._settings.subjects:
-            check_subjects(schema, (subject,), (), repr(self.shown))
-        check_overwritten(schema, self._settings, (), repr(self.shown))
-        if within := [each for each in self._settings.keep if each not in schema.names]:
+        self._check(schema)
+        if within := [each for each in self.settings.keep if each not in schema.names]:
             raise SourceError(
                 f"the table {self.shown!r} has no column {within[0]!r}, which is to be kept; "
                 f"expected one of {', '.join(schema.names)}"
             )
 
-    def _predicate(self, keys: Keys) -> str:
+    def _where(self, keys: Keys) -> str:
+        names = [each.name for each in self._table().schema().fields]
         parts = []
-        for number, subject in enumerate(self._settings.subjects):
+        for number, subject in enumerate(self.settings.subjects):
             if wanted := [value for each, value in keys if each == number]:
-                names = self._path(subject.field)
-                column = _quoted(names[0]) + "".join(f"[{_literal(each)}]" for each in names[1:])
+                name, path = in_parts(subject.field, names) or (subject.field, [])
+                column = _quoted(name) + "".join(f"[{_literal(each)}]" for each in path)
                 parts.append(f"{column} IN ({', '.join(map(_literal, wanted))})")
         return " OR ".join(parts)
 
-    def _path(self, field: str) -> list[str]:
-        names = [each.name for each in self._table().schema().fields]
-        parts = field.split(".")
-        n = next(n for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in names)
-        return [".".join(parts[:n]), *parts[n:]]
-
     def _change(self, table: DeltaTable, where: str) -> None:
-        if self._settings.action == "delete":
+        if self.settings.action == "delete":
             table.delete(where)
             return
         changes = {
             _quoted(field.name): _literal(MASK)
-            if self._settings.action == "mask" and is_text(field.type)
+            if self.settings.action == "mask" and is_text(field.type)
             else "NULL"
             for field in pa.schema(table.schema().to_arrow())
-            if not is_kept(field.name, self._settings.keep)
+            if not is_kept(field.name, self.settings.keep)
         }
         table.update(updates=changes, predicate=where)
-
-    def _committed(self, change: Callable[[DeltaTable], _T]) -> _T:
-        """Change the table as it is now; once more where another writer was faster."""
-        with self._explained("changed"):
-            for _ in range(_ATTEMPTS):
-                try:
-                    return change(self._table())
-                except CommitFailedError:
-                    continue
-        raise SourceError(
-            f"the table {self.shown!r} is changed by others again and again; expected a moment "
-            "without; nothing was changed"
-        )
-
-    @contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except SourceError:
-            raise
-        except TableNotFoundError:
-            raise SourceError(
-                f"there is no Delta table at {self.shown!r}; expected a folder with _delta_log"
-            ) from None
-        except CommitFailedError:
-            raise
-        except (DeltaError, OSError, pa.ArrowException, ValueError, ChangedError) as error:
-            raise SourceError(
-                f"the table {self.shown!r} could not be {what} ({type(error).__name__}); expected "
-                "a whole table, of features that deltalake has, in a place to read and write"
-            ) from None
-        except Exception as error:
-            if type(error).__module__.partition(".")[0] not in (
-                "deltalake",
-                "builtins",
-                "_internal",
-            ):
-                raise
-            raise SourceError(
-                f"the table {self.shown!r} could not be {what} ({type(error).__name__}); expected "
-                "a whole table, of features that deltalake has, in a place to read and write"
-            ) from None
 
     # -- the log -----------------------------------------------------------------------------------
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import io
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from erasable.core._byte_search import packed_blocks
 from erasable.workspace.targets.inspection import Inspection, Undecodable
-from erasable.workspace.targets.randomness import n_random
 
 _AT_ONCE = 1 << 22
 _TRIED, _STEP = 64, 1 << 16  # bytes that are given to a decoder at first, and then
 _FEWEST = 16  # bytes that a part becomes, at least: fewer come by chance
 _LONGEST = 1 << 20  # bytes of a part that are sure to be seen as one
 _MOST = 1 << 28  # bytes that a part may become
+_BLOCK = 1 << 16
+_FEWEST_RANDOM = 4_096  # bytes, of which it can be told
 _ZSTD, _LZ4 = b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18"
 _STARTS = re.compile(
     rb"\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda]", re.DOTALL
@@ -143,3 +145,29 @@ def _end_of_lz4(data: bytes, at: int) -> int:
             return end if end <= len(data) else 0
         at += (size & 0x7FFFFFFF) + 4 * (flags >> 4 & 1)
     return 0
+
+
+def looks_random(data: bytes) -> bool:
+    """Tell whether a block looks compressed or encrypted, by a test for a uniform distribution.
+
+    Vectors of floating-point numbers do not: the bytes that hold an exponent have few values; nor
+    do codes of scalar quantisation, which have a middle. Codes of product and binary quantisation
+    may look random, and are not searched for either. A frame of Zstandard or bzip2 may look less
+    random; it is known by how it begins.
+    """
+    if len(data) < _FEWEST_RANDOM:
+        return False
+    counts = np.bincount(np.frombuffer(data, dtype=np.uint8), minlength=256)
+    expected = len(data) / 256
+    excess = float(((counts - expected) ** 2).sum() / expected) - 255
+    return excess < 100 + 0.02 * len(data)
+
+
+def n_random(data: bytes, known: Sequence[tuple[int, int]] = ()) -> int:
+    """Return how many blocks of some bytes look random, without those that were decoded."""
+    n = 0
+    for at in range(0, len(data), _BLOCK):
+        end = min(at + _BLOCK, len(data))
+        decoded = sum(max(0, min(b, end) - max(a, at)) for a, b in known)
+        n += 2 * decoded < end - at and looks_random(data[at:end])
+    return n

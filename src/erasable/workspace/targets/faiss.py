@@ -18,8 +18,9 @@ import numpy as np
 
 from erasable.core.artifact import sync_folder
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.fields import places_of
+from erasable.workspace.targets.addresses import refused_as
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
+from erasable.workspace.targets.records import places_of
 
 _ID, _VECTOR = "id", "vector"
 _AT_ONCE = 10_000  # records of a batch
@@ -135,31 +136,23 @@ class FaissTarget(RecordTarget):
         found: dict[int, dict[str, Any]] = {}
         if self._side is None:
             return found
-        try:
+        expected = f"rows of UTF-8, each with an integer {_ID!r} of its own"
+        with refused_as(repr(self._side.name), "could not be read", expected):
             for _, row in _rows(self._side):
                 if row is not None:
                     if row[_ID] in found:
                         raise ValueError("an id is there twice")
                     found[row[_ID]] = row
-        except (KeyError, TypeError, ValueError, OSError, csv.Error) as error:
-            raise SourceError(
-                f"{self._side.name!r} could not be read ({type(error).__name__}); expected rows "
-                f"of UTF-8, each with an integer {_ID!r} of its own"
-            ) from None
         return found
 
     def _index(self) -> Any:
         """Read the index."""
         if not self._file.is_file():
             raise SourceError(f"{self.shown!r}: there is no such file; expected an index of FAISS")
-        try:
+        came = f"is not an index that FAISS {faiss.__version__} reads"
+        expected = "one that write_index has written, of vectors of numbers"
+        with refused_as(repr(self.shown), came, expected):
             return faiss.read_index(str(self._file))
-        except (RuntimeError, MemoryError) as error:
-            raise SourceError(
-                f"{self.shown!r} is not an index that FAISS {faiss.__version__} reads "
-                f"({type(error).__name__}); expected one that write_index has written, of vectors "
-                "of numbers"
-            ) from None
 
 
 # -- the index -------------------------------------------------------------------------------------

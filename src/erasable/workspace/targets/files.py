@@ -17,9 +17,8 @@ import pyarrow as pa
 
 from erasable.core.errors import SourceError
 from erasable.workspace.targets import residue
-from erasable.workspace.targets.blobs import Blob, ChangedError, Store
+from erasable.workspace.targets.blobs import ENDING, Blob, ChangedError, Store
 from erasable.workspace.targets.columns import Batch, Keys, find_all
-from erasable.workspace.targets.local_blobs import ENDING
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.parquet_files import ParquetFormat
 from erasable.workspace.targets.protocol import People, Plan, Settings, Target
@@ -27,9 +26,9 @@ from erasable.workspace.targets.residue import Found
 from erasable.workspace.targets.stores import opened_store, search
 from erasable.workspace.targets.text_files import (
     CsvFormat,
+    Format,
     Given,
     JsonFormat,
-    TextFormat,
     unpacked_name,
 )
 
@@ -51,7 +50,7 @@ class FilesTarget(Target):
 
     def __init__(self, place: str, settings: Settings) -> None:
         self._store: Store = opened_store(place)
-        self._settings = settings
+        self.settings = settings
         self._has_removed = False
         self.shown = self._store.shown
 
@@ -61,18 +60,17 @@ class FilesTarget(Target):
         sources = {_label(blob): partial(self._batches, blob) for blob in blobs}
         with _explained(self.shown):
             try:
-                finder, counts = find_all(sources, self._settings, people)
+                plan = find_all(sources, self.settings, people)
             except ChangedError:
                 raise SourceError(
                     f"files at {self.shown!r} are removed or replaced while they are read; "
                     "expected them to stay for as long; try it again"
                 ) from None
         self._check_all_named(blobs)
-        plan = finder.finished()
+        counts, plan.changed = plan.changed, {}
         for label, n in counts.items():
-            if n:
-                name = residue.shown(_public_name(label), plan.marks)
-                plan.changed[name] = plan.changed.get(name, 0) + n
+            name = residue.shown(_public_name(label), plan.marks)
+            plan.changed[name] = plan.changed.get(name, 0) + n
         return plan
 
     def erase(self, plan: Plan) -> None:
@@ -137,13 +135,15 @@ class FilesTarget(Target):
     def _file_name(self, blob: Blob) -> str:
         return (blob.name or self.shown).rpartition("/")[2]
 
-    def _format(self, blob: Blob) -> ParquetFormat | TextFormat:
+    def _format(self, blob: Blob) -> Format:
         place = f"{blob.name!r} in {self.shown!r}" if blob.name else repr(self.shown)
-        name, given = self._file_name(blob), given_by(blob.name)
+        name = self._file_name(blob)
+        kind: type[Format] = CsvFormat
         if name.lower().endswith(_PARQUET):
-            return ParquetFormat(place, self._settings, given)
-        kind = JsonFormat if unpacked_name(name).endswith(_JSON) else CsvFormat
-        return kind(name, place, self._settings, given)
+            kind = ParquetFormat
+        elif unpacked_name(name).endswith(_JSON):
+            kind = JsonFormat
+        return kind(name, place, self.settings, given_by(blob.name))
 
     def _batches(self, blob: Blob) -> Iterator[Batch]:
         with self._store.opened(blob) as (file, _):
@@ -153,7 +153,7 @@ class FilesTarget(Target):
         """Refuse subjects that no file has."""
         if self._has_removed:  # maybe the last one that had them
             return
-        for subject in self._settings.subjects:
+        for subject in self.settings.subjects:
             if not any(self._has(blob, subject.field) for blob in blobs):
                 raise SourceError(
                     f"no file at {self.shown!r} has the column {subject.field!r}; expected one of "
@@ -176,8 +176,8 @@ class FilesTarget(Target):
     def _erase(self, blob: Blob, keys: Keys) -> None:
         given = given_by(blob.name)
         whole = any(
-            self._settings.subjects[number].field in given
-            and given[self._settings.subjects[number].field] == value
+            self.settings.subjects[number].field in given
+            and given[self.settings.subjects[number].field] == value
             for number, value in keys
         )
         if blob.version is not None or whole:

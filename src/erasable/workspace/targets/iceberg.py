@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
@@ -32,23 +32,14 @@ from pyiceberg.serializers import FromInputFile
 from sqlalchemy.exc import ArgumentError
 
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.blobs import ChangedError
-from erasable.workspace.targets.columns import (
-    ArrowBatch,
-    Batch,
-    Keys,
-    check_subjects,
-    find_all,
-)
-from erasable.workspace.targets.marks import Marks
-from erasable.workspace.targets.overwriting import check_overwritten, overwritten
-from erasable.workspace.targets.protocol import People, Plan, Settings, Target
-from erasable.workspace.targets.residue import Found
-from erasable.workspace.targets.stores import opened_store, search
+from erasable.workspace.targets.blobs import Store
+from erasable.workspace.targets.columns import Keys
+from erasable.workspace.targets.lakes import LakeTarget
+from erasable.workspace.targets.overwriting import overwritten
+from erasable.workspace.targets.protocol import Settings
+from erasable.workspace.targets.stores import opened_store
 
-_ATTEMPTS = 20  # where others change the table meanwhile
 _EXPECTED = "expected iceberg:CATALOG#NAMESPACE.TABLE, or iceberg:sqlite:///FILE#NAMESPACE.TABLE"
-_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -62,72 +53,36 @@ class _Files:
     metadata: list[str] = field(default_factory=list)  # the oldest last
 
 
-class IcebergTarget(Target):
+class IcebergTarget(LakeTarget):
     """A table of Iceberg; see the module."""
 
+    expected = (
+        "a catalog of the configuration of pyiceberg or of SQLite, and a table that it has, "
+        "whole, in a place that can be read and written"
+    )
+    no_table = f"there is no table at {{}}; {_EXPECTED}"
+    absent = (NoSuchTableError, NoSuchNamespaceError)
+    conflicts = (CommitFailedException, ValidationException)
+
     def __init__(self, place: str, settings: Settings) -> None:
-        catalog, mark, name = place.partition(":")[2].rpartition("#")
-        if not mark or not catalog or "." not in name:
+        catalog, mark, self.name = place.partition(":")[2].rpartition("#")
+        if not mark or not catalog or "." not in self.name:
             raise SourceError(f"the place of an Iceberg table has no catalog or name; {_EXPECTED}")
-        self._settings = settings
-        self._name = name
-        self.shown = f"iceberg:{_shown(catalog)}#{name}"
+        super().__init__(f"iceberg:{_shown(catalog)}#{self.name}", settings)
         with self._explained("opened"):
             self._catalog = self._opened(catalog)
-            self._check(self._table())
+            self._check(self._table().schema().as_arrow())
 
     def close(self) -> None:
         """Close the catalog."""
         self._catalog.close()
-
-    def find(self, people: People) -> Plan:
-        """Find the rows of people in the current snapshot."""
-        with self._explained("read"):
-            table = self._table()
-
-            def batches() -> Iterator[Batch]:
-                for batch in table.scan().to_arrow_batch_reader():
-                    if batch.num_rows:
-                        yield ArrowBatch(pa.Table.from_batches([batch]))
-
-            finder, counts = find_all({self._name: batches}, self._settings, people)
-        plan = finder.finished()
-        plan.changed = {name: n for name, n in counts.items() if n}
-        return plan
-
-    def erase(self, plan: Plan) -> None:
-        """Delete rows, or overwrite them, in one commit."""
-        if keys := plan.keys.get(self._name):
-            self._committed(lambda table: self._change(table, self._filter(keys)))
 
     def compact(self) -> list[str]:
         """Expire older snapshots, and remove the files that only they name."""
         self._committed(_renew)
         self._committed(_expire)
         with self._explained("cleaned"):
-            table = self._table()
-            reasons = self._remove_files(table)
-            for place in self._places(table):
-                store = opened_store(place)
-                reasons += store.clean()
-                if n := sum(blob.version is not None for blob in store.blobs()):
-                    reasons.append(f"the bucket keeps {n} older versions of objects")
-        return reasons
-
-    def scan(self, marks: Marks, living: Marks) -> Found:
-        """Look for values in all files below the places of the table."""
-        found = Found()
-        with self._explained("read"):
-            places = self._places(self._table())
-            if len(places) == 1:
-                return search(opened_store(places[0]), marks, living)
-            for place in places:
-                more = search(opened_store(place), marks, living)
-                found.n_left += more.n_left
-                found.n_living += more.n_living
-                found.where += more.where
-                found.reasons += more.reasons
-        return found
+            return self._remove_files(self._table()) + self._kept_elsewhere()
 
     # -- the table ---------------------------------------------------------------------------------
 
@@ -137,7 +92,7 @@ class IcebergTarget(Target):
         url = sa.make_url(catalog)
         if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
             raise SourceError(f"there is no catalog at {self.shown!r}; expected a file of SQLite")
-        namespace, _, name = self._name.rpartition(".")
+        namespace, _, name = self.name.rpartition(".")
         engine = sa.create_engine(url)
         try:
             with engine.connect() as connection:
@@ -155,17 +110,18 @@ class IcebergTarget(Target):
         return SqlCatalog(names[0], uri=catalog, init_catalog_tables="false", **own)
 
     def _table(self) -> Any:
-        return self._catalog.load_table(self._name)
+        return self._catalog.load_table(self.name)
 
-    def _check(self, table: Any) -> None:
-        schema = table.schema().as_arrow()
-        for subject in self._settings.subjects:
-            check_subjects(schema, (subject,), (), repr(self.shown))
-        check_overwritten(schema, self._settings, (), repr(self.shown))
+    def _batches(self, table: Any) -> Iterable[pa.RecordBatch]:
+        found: Iterable[pa.RecordBatch] = table.scan().to_arrow_batch_reader()
+        return found
 
-    def _filter(self, keys: Keys) -> Any:
+    def _stores(self) -> list[Store]:
+        return [opened_store(place) for place in _places(self._table())]
+
+    def _where(self, keys: Keys) -> Any:
         found: Any = AlwaysFalse()
-        for number, subject in enumerate(self._settings.subjects):
+        for number, subject in enumerate(self.settings.subjects):
             if wanted := [_plain(value) for each, value in keys if each == number]:
                 found = Or(found, In(subject.field, wanted))
         return found
@@ -173,31 +129,16 @@ class IcebergTarget(Target):
     def _change(self, table: Any, where: Any) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that nothing was there, or not in place
-            if self._settings.action == "delete":
+            if self.settings.action == "delete":
                 table.delete(where)
                 return
             rows = table.scan(row_filter=where).to_arrow()
             if rows.num_rows:
                 every = pa.array([True] * rows.num_rows).to_numpy(zero_copy_only=False)
-                table.overwrite(overwritten(rows, every, self._settings), where)
-
-    def _committed(self, change: Callable[[Any], _T]) -> _T:
-        """Change the table as it is now; once more where another writer was faster."""
-        with self._explained("changed"):
-            for _ in range(_ATTEMPTS):
-                table = self._table()
-                try:
-                    with self._cleaned(table):
-                        return change(table)
-                except (CommitFailedException, ValidationException):
-                    continue
-        raise SourceError(
-            f"the table {self.shown!r} is changed by others again and again; expected a moment "
-            "without; nothing was changed"
-        )
+                table.overwrite(overwritten(rows, every, self.settings), where)
 
     @contextmanager
-    def _cleaned(self, table: Any) -> Iterator[None]:
+    def _attempt(self, table: Any) -> Iterator[None]:
         """Remove what a change has written inside the block if it fails: no history names it."""
         true, written = table.io.new_output, list[str]()
 
@@ -217,44 +158,13 @@ class IcebergTarget(Target):
                         table.io.delete(location)
             raise
 
-    @contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except (SourceError, CommitFailedException, ValidationException):
-            raise
-        except (NoSuchTableError, NoSuchNamespaceError):
-            raise SourceError(f"there is no table at {self.shown!r}; {_EXPECTED}") from None
-        except (OSError, ValueError, TypeError, KeyError, ChangedError, pa.ArrowException) as error:
-            raise self._error(what, error) from None
-        except Exception as error:
-            if type(error).__module__.partition(".")[0] not in ("pyiceberg", "sqlalchemy"):
-                raise
-            raise self._error(what, error) from None
-
-    def _error(self, what: str, error: Exception) -> SourceError:
-        return SourceError(
-            f"the table {self.shown!r} could not be {what} ({type(error).__name__}); expected a "
-            "catalog of the configuration of pyiceberg or of SQLite, and a table that it has, "
-            "whole, in a place that can be read and written"
-        )
-
-    def _places(self, table: Any) -> list[str]:
-        """Return the folders of a table, none within another."""
-        own = [table.location(), *(table.properties.get(name) for name in _PLACES)]
-        found: list[str] = []
-        for place in sorted({each.rstrip("/") for each in own if each}):
-            if not any(_is_within(place, other) for other in found):
-                found.append(place)
-        return found
-
     # -- files that nothing needs ------------------------------------------------------------------
 
     def _remove_files(self, table: Any) -> list[str]:
         kept = _Files()
         _add(kept, table.io, table.metadata, set(), living=True)
         history = _history(table)
-        places, reasons, n_outside = self._places(table), list[str](), 0
+        places, reasons, n_outside = _places(table), list[str](), 0
         for gone, stay in (
             (history.data, kept.data), (history.manifests, kept.manifests),
             (history.lists, kept.lists), (history.others, kept.others),
@@ -296,6 +206,16 @@ _CATALOGS = sa.text(
     "and table_name = :name"
 )
 _PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path")
+
+
+def _places(table: Any) -> list[str]:
+    """Return the folders of a table, none within another."""
+    own = [table.location(), *(table.properties.get(name) for name in _PLACES)]
+    found: list[str] = []
+    for place in sorted({each.rstrip("/") for each in own if each}):
+        if not any(_is_within(place, other) for other in found):
+            found.append(place)
+    return found
 
 
 def _renew(table: Any) -> None:

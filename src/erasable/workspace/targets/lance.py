@@ -20,8 +20,9 @@ import pyarrow as pa
 from lancedb.index import FTS, Bitmap, BTree, LabelList
 
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.fields import places_of
+from erasable.workspace.targets.addresses import refused_as
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
+from erasable.workspace.targets.records import places_of
 
 _AT_ONCE = 4_096  # rows of a batch
 _OF_A_DELETE = 500  # people of one statement
@@ -145,17 +146,17 @@ class LanceTarget(RecordTarget):
 
     @contextmanager
     def _told(self, what: str) -> Iterator[None]:
-        """Tell errors of LanceDB in one line, without its message, which may hold values."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of readers of older versions
-                yield
-        except (RuntimeError, ValueError, OSError, NotImplementedError, pa.ArrowException) as error:
-            raise SourceError(
-                f"{self.shown!r} could not be {what} ({type(error).__name__}); expected a table "
-                f"that LanceDB {lancedb.__version__} reads and writes, and that no other program "
-                "changes at the same time"
-            ) from None
+        """Tell errors of LanceDB in one line, and nothing of its warnings."""
+        expected = (
+            f"a table that LanceDB {lancedb.__version__} reads and writes, and that no other "
+            "program changes at the same time"
+        )
+        with (
+            refused_as(repr(self.shown), f"could not be {what}", expected),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore", UserWarning)  # of readers of older versions
+            yield
 
 
 def _flat(rows: pa.Table) -> pa.Table:

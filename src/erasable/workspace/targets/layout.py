@@ -10,12 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from erasable.core.errors import InvalidParameterError, SourceError
-from erasable.workspace.targets import relations, sqlite_schema
-from erasable.workspace.targets.duckdb_schema import NESTED
+from erasable.workspace.targets import relations, schemas
 from erasable.workspace.targets.protocol import Settings, Subject
-from erasable.workspace.targets.sqlite_schema import Link
-
-ACTIONS = ("delete", "null", "mask")
+from erasable.workspace.targets.schemas import DANGLING, NESTED, Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +42,7 @@ class Layout:
 
 
 def check_settings(settings: Settings) -> None:
-    """Raise an error for settings that suit no database."""
-    if settings.action not in ACTIONS:
-        raise InvalidParameterError(
-            f"the action is {str(settings.action)[:40]!r}; expected one of {', '.join(ACTIONS)}"
-        )
+    """Raise an error for options of another action."""
     deletes = settings.action == "delete"
     for name, given, fits in (
         ("cascade", settings.cascade, deletes), ("keep", settings.keep, not deletes),
@@ -59,30 +52,24 @@ def check_settings(settings: Settings) -> None:
                 f"--{name} came with the action {settings.action!r}; expected it with "
                 f"{'delete' if name == 'cascade' else 'null or mask'} alone"
             )
-    if not settings.subjects:
-        raise SourceError(
-            "no column says whose rows there are; expected one or more; name them, as in "
-            "customers.mail:email (`erasable target scan` finds them)"
-        )
 
 
 def layout_of(connection: sa.Connection, place: str, settings: Settings) -> Layout:
     """Read what the schema says; SourceError where the settings do not suit it."""
-    known = relations.reflected(connection, place)
+    known = schemas.tables_of(connection, place)
     _check_names(known, settings.cascade, "cascade")
     owners = list(_owners(known, settings.subjects))
-    links = relations.links_of(connection, known.tables.values())
+    links = schemas.links_of(connection, known.tables.values())
     touched = {each.table for each in owners}
     overwritten = {}
     if settings.action == "delete":
         touched = relations.reached(links, touched)
-    relations.refuse_hidden(connection, touched)
+    schemas.refuse_hidden(connection, touched)
     if settings.action != "delete":
         _check_kept(owners, settings.keep)
         overwritten = {each.table: _overwritten(each.table, links, settings) for each in owners}
         _refuse_kept(owners, overwritten, settings.action)
-    is_sqlite = connection.dialect.name == "sqlite"
-    dangling = is_sqlite and sqlite_schema.has_dangling(connection, touched)
+    dangling = any(table.info.get(DANGLING) for table in touched)
     return Layout(owners, links, touched, overwritten, dangling)
 
 
@@ -99,7 +86,7 @@ def _owners(known: sa.MetaData, given: Iterable[Subject]) -> Iterator[Owner]:
     """Find columns such as "customers.mail"."""
     for subject in given:
         table, column, path = _resolved(known, subject.field)
-        relations.key_of(table)
+        schemas.key_of(table)
         is_nested = isinstance(column.type, sa.ARRAY | sa.JSON) or column.info.get(NESTED)
         if is_nested and not path:
             raise SourceError(
@@ -186,7 +173,7 @@ def _refuse_kept(
 
 def _overwritten(table: sa.Table, links: Sequence[Link], settings: Settings) -> dict[str, bool]:
     """Return which columns of a row are overwritten, and whether by null."""
-    stay = {*relations.key_of(table), *(each.parent for each in table.foreign_keys)}
+    stay = {*schemas.key_of(table), *(each.parent for each in table.foreign_keys)}
     stay.update(column for link in links if link.child is table for column in link.columns)
     stay.update(column for link in links if link.parent is table for column in link.referred)
     keep = settings.keep

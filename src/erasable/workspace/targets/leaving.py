@@ -14,10 +14,11 @@ import sqlalchemy as sa
 
 from erasable.core.errors import InvalidIdsError
 from erasable.workspace.identity.canonical import canonical
-from erasable.workspace.targets import relations
+from erasable.workspace.targets import relations, schemas
 from erasable.workspace.targets.layout import Layout, Owner, parsed
 from erasable.workspace.targets.marks import SHORTEST, Marks, is_vector
 from erasable.workspace.targets.protocol import N_LIVING, Subject
+from erasable.workspace.targets.records import leaves
 from erasable.workspace.targets.relations import Key, RowPlan
 
 MASK = "erased"
@@ -51,7 +52,7 @@ class Values:
             return
         for column, texts in self.texts.items():
             known = isinstance(column.type, sa.String | sa.LargeBinary | sa.types.NullType)
-            if not known or column.info.get(relations.UNKNOWN_TYPE):
+            if not known or column.info.get(schemas.UNKNOWN_TYPE):
                 continue
             every = sorted(texts, key=repr)
             for at in range(0, len(every), _AT_ONCE):
@@ -96,7 +97,7 @@ def values_of(connection: sa.Connection, layout: Layout, rows: RowPlan) -> Value
             for column in table.columns
             if column not in refer and column.name in layout.overwritten.get(table, table.columns)
         ]
-        n_key = len(relations.key_of(table))
+        n_key = len(schemas.key_of(table))
         for row in relations.read(connection, table, keys, *chosen):
             for column, value in zip(chosen, row[n_key:], strict=True):
                 found.add(column, value)
@@ -128,7 +129,7 @@ def _staying(
     n: int | None = None,
 ) -> Generator[tuple[Any, ...]]:
     """Return columns of the rows that do not leave, of `n` or more of them."""
-    key = relations.key_of(table)
+    key = schemas.key_of(table)
     left = set(rows.leaving.get(table, ()))
     every = sa.select(*key, *columns).execution_options(stream_results=True)
     every = every.limit(None if n is None else n + len(left))
@@ -149,13 +150,10 @@ def _spellings(value: Any, subject: Subject) -> Iterator[str]:
         return
 
 
-def _texts_in(value: Any) -> Iterator[str]:
+def _texts_in(value: Any) -> set[str]:
     """Return the texts in JSON that can be looked for."""
-    if isinstance(value, str) and len(value.strip()) >= SHORTEST:
-        yield value
-    elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _texts_in(each)
+    texts = (each for _, each in leaves(value) if isinstance(each, str))
+    return {text for text in texts if len(text.strip()) >= SHORTEST}
 
 
 def _vector_of(value: Any) -> Any:

@@ -13,8 +13,7 @@ from pymilvus import MilvusClient
 
 from erasable.core.errors import SourceError
 from erasable.workspace.targets import milvus_files
-from erasable.workspace.targets.addresses import Address, folder_and_name
-from erasable.workspace.targets.documents import records, refuse_unknown, refused_as
+from erasable.workspace.targets.addresses import Address, folder_and_name, no_collection, refused_as
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
 
 _TOKEN = "MILVUS_TOKEN"  # the environment variable with a server's token
@@ -61,15 +60,11 @@ class MilvusTarget(RecordTarget):
             with self._refused("could not be opened"):
                 known = sorted(self._opened().list_collections())
                 if not self._opened().has_collection(self.name):
-                    have = ", ".join(map(repr, known[:8])) or "none"
-                    raise SourceError(
-                        f"{self.shown!r}: there is no collection {self.name!r}; expected one of: "
-                        f"{have}"
-                    )
+                    raise no_collection(self.shown, self.name, known)
                 described = self._opened().describe_collection(self.name)
             self._stored: str = described["collection_name"]  # an alias stands for another
             self._key = next(each["name"] for each in described["fields"] if each.get("is_primary"))
-            refuse_unknown(self)
+            self._refuse_unknown()
         except SourceError:
             self.close()
             raise
@@ -91,7 +86,7 @@ class MilvusTarget(RecordTarget):
             )
             while found := [dict(each) for each in rows.next()]:
                 keys = [each[self._key] for each in found]
-                yield records(keys, found, self.settings.subjects)
+                yield Records.of_documents(keys, found, self.settings.subjects)
             rows.close()
 
     def delete(self, keys: Sequence[Any]) -> None:
@@ -144,7 +139,7 @@ class MilvusTarget(RecordTarget):
             expected = "a server of Milvus that answers, and a user and password it accepts"
         else:
             expected = "a folder of Milvus Lite 3, which no other program has open"
-        return refused_as(self.shown, came, expected)
+        return refused_as(repr(self.shown), came, expected)
 
 
 def _check(folder: Path, shown: str) -> None:

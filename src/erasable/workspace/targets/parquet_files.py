@@ -11,16 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.columns import (
-    ArrowBatch,
-    Batch,
-    Keys,
-    check_subjects,
-    without_views,
-)
-from erasable.workspace.targets.overwriting import check_overwritten, compacted, overwritten
-from erasable.workspace.targets.protocol import Settings
-from erasable.workspace.targets.text_files import Given
+from erasable.workspace.targets.columns import ArrowBatch, Batch, Keys, without_views
+from erasable.workspace.targets.overwriting import compacted, overwritten
+from erasable.workspace.targets.text_files import Format
 
 _AT_ONCE = 1 << 16  # rows
 _ENCODINGS = (
@@ -28,13 +21,8 @@ _ENCODINGS = (
 )  # fmt: skip
 
 
-class ParquetFormat:
-    """A Parquet file; `place` names it in messages."""
-
-    def __init__(self, place: str, settings: Settings, given: Given) -> None:
-        self.place = place
-        self.settings = settings
-        self.given = given
+class ParquetFormat(Format):
+    """A Parquet file."""
 
     def batches(self, file: BinaryIO) -> Iterator[Batch]:
         """Read all rows; raise SourceError if the file is damaged or could not be written again."""
@@ -70,9 +58,7 @@ class ParquetFormat:
                     writer.write_table(table, table.num_rows)
 
     def _check(self, opened: pq.ParquetFile) -> None:
-        schema = opened.schema_arrow
-        check_subjects(schema, self.settings.subjects, self.given, self.place)
-        check_overwritten(schema, self.settings, self.given, self.place)
+        self.check(opened.schema_arrow)
         trial = io.BytesIO()
         with _writer(opened, trial):
             pass

@@ -18,8 +18,9 @@ import numpy as np
 
 from erasable.core.errors import SourceError
 from erasable.workspace.targets import residue
-from erasable.workspace.targets.fields import field_of
 from erasable.workspace.targets.marks import Marks, forms_of
+from erasable.workspace.targets.records import Records as Records
+from erasable.workspace.targets.records import field_of, is_any
 from erasable.workspace.targets.residue import Found
 from erasable.workspace.targets.settings import People as People
 from erasable.workspace.targets.settings import Settings as Settings
@@ -27,6 +28,7 @@ from erasable.workspace.targets.settings import Subject as Subject
 
 N_LIVING = 20
 """Values of each kind, of records that stay, by which a search shows that it finds any."""
+_FIELDS_SHOWN = 8  # names of fields in a message
 
 
 @dataclass(slots=True)
@@ -136,15 +138,6 @@ class Target(AbstractContextManager["Target"]):
         """Look for values in all files of the place, decoded where they are compressed."""
 
 
-@dataclass(slots=True)
-class Records:
-    """Records of a place, some at a time."""
-
-    keys: Sequence[Any]  # by which `RecordTarget.delete` takes them out; JSON values
-    # values by field; None where a record has none. A vector is a list or an array.
-    fields: Mapping[str, Sequence[Any]]
-
-
 class RecordTarget(Target):
     """Base of targets that list their records, and delete them by their keys.
 
@@ -211,6 +204,28 @@ class RecordTarget(Target):
             plan.changed[self.name] = len(keys)
         return plan
 
+    def _refuse_unknown(self) -> None:
+        """Close the target, and raise SourceError, if it has records and none has a subject."""
+        if self.settings.may_lack_subject:
+            return
+        wanted = {subject.field for subject in self.settings.subjects}
+        known: set[str] = set()
+        try:
+            for batch in self.batches():
+                known.update(batch.fields)
+                if any(is_any(field_, wanted) for field_ in batch.fields):
+                    return
+            if known:
+                have = ", ".join(map(repr, sorted(known)[:_FIELDS_SHOWN]))
+                raise SourceError(
+                    f"{self.shown!r}: no record of {self.name!r} has the field "
+                    f"{', '.join(map(repr, sorted(wanted)))}; expected a field that says whose a "
+                    f"record is; there are {have}"
+                )
+        except SourceError:
+            self.close()
+            raise
+
     def erase(self, plan: Plan) -> None:
         """Delete the records of a plan."""
         self.delete(plan.keys.get(self.name, []))
@@ -229,7 +244,7 @@ class RecordTarget(Target):
         found: dict[int, set[str]] = {}
         for subject in self.settings.subjects:
             for field_, values in batch.fields.items():
-                if subject.field not in (field_, field_of(field_)):
+                if not is_any(field_, {subject.field}):
                     continue
                 given = self._hashable(field_, values)
                 among = people.among(given, subject)

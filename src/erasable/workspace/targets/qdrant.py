@@ -15,11 +15,9 @@ from uuid import UUID
 from qdrant_client import QdrantClient
 from qdrant_client.local.persistence import CollectionPersistence
 
-from erasable.core.errors import SourceError
-from erasable.workspace.targets.addresses import Address, folder_and_name
-from erasable.workspace.targets.documents import records, refuse_unknown, refused_as
+from erasable.workspace.targets.addresses import Address, folder_and_name, no_collection, refused_as
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
-from erasable.workspace.targets.qdrant_edge import EdgeStore, Point
+from erasable.workspace.targets.qdrant_edge import EdgeStore, Point, named
 
 _KEY = "QDRANT_API_KEY"  # the environment variable with a server's key
 _AT_ONCE = 1_000  # points of a batch
@@ -79,7 +77,7 @@ class QdrantTarget(RecordTarget):
             address = Address.parse(place)
             self.name, self.shown = address.name, address.shown
             self._store = _ServerStore(address)
-        refuse_unknown(self)
+        self._refuse_unknown()
 
     def close(self) -> None:
         """Let go of the collection."""
@@ -97,7 +95,9 @@ class QdrantTarget(RecordTarget):
                 if by_id or isinstance(key, str):
                     given[_ID] = key
                 documents.append(given | payload)
-            yield records([key for key, *_ in points], documents, self.settings.subjects)
+            yield Records.of_documents(
+                [key for key, *_ in points], documents, self.settings.subjects
+            )
 
     def delete(self, keys: Sequence[Any]) -> None:
         """Delete points by their ids."""
@@ -172,12 +172,12 @@ class _LocalStore:
                 known = sorted(each.name for each in self._client.get_collections().collections)
             if self._name not in known:
                 self.close()
-                raise _no_collection(self._shown, self._name, known)
+                raise no_collection(self._shown, self._name, known)
         return self._client
 
     def _refused(self, came: str) -> AbstractContextManager[None]:
         expected = "a folder of this version of qdrant-client, which no other program has open"
-        return refused_as(self._shown, came, expected)
+        return refused_as(repr(self._shown), came, expected)
 
 
 class _ServerStore:
@@ -193,7 +193,7 @@ class _ServerStore:
             )  # fmt: skip
             known = sorted(each.name for each in self._client.get_collections().collections)
         if self._name not in known:
-            raise _no_collection(self._shown, self._name, known)
+            raise no_collection(self._shown, self._name, known)
 
     def close(self) -> None:
         self._client.close()
@@ -206,7 +206,7 @@ class _ServerStore:
                     self._name, limit=_AT_ONCE, offset=offset, with_payload=True,
                     with_vectors=True,
                 )  # fmt: skip
-            yield [(each.id, each.payload or {}, dict(_named(each.vector or {}))) for each in found]
+            yield [(each.id, each.payload or {}, named(each.vector)) for each in found]
             if offset is None:
                 return
 
@@ -227,7 +227,7 @@ class _ServerStore:
 
     def _refused(self, came: str) -> AbstractContextManager[None]:
         return refused_as(
-            self._shown, came, "a server of Qdrant that answers, and a key that it accepts"
+            repr(self._shown), came, "a server of Qdrant that answers, and a key that it accepts"
         )
 
 
@@ -236,20 +236,9 @@ def _delete(client: QdrantClient, name: str, keys: Sequence[Any]) -> None:
         client.delete(name, points_selector=list(keys[at : at + _AT_ONCE]), wait=True)
 
 
-def _no_collection(shown: str, name: str, known: Sequence[str]) -> SourceError:
-    have = ", ".join(map(repr, known[:8])) or "none"
-    return SourceError(f"{shown!r}: there is no collection {name!r}; expected one of: {have}")
-
-
-def _named(vectors: Any) -> Iterator[tuple[str, Any]]:
-    """Return vectors with their names, sparse ones as their numbers."""
-    for name, each in (vectors if isinstance(vectors, dict) else {"": vectors}).items():
-        yield name, getattr(each, "values", each)
-
-
 def _as_pickled(vectors: Any) -> Iterator[tuple[str, Any]]:
     """Return the first numbers of vectors by the bytes that a pickle has of them."""
-    for name, each in _named(vectors):
+    for name, each in named(vectors).items():
         first = list(each[:6])
         if all(isinstance(number, float) for number in first):
             yield name, b"".join(b"G" + struct.pack(">d", number) for number in first)

@@ -27,7 +27,7 @@ from qdrant_edge import (
 
 from erasable.core.artifact import sync_folder
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.documents import refused_as
+from erasable.workspace.targets.addresses import refused_as
 
 Point = tuple[Any, dict[str, Any], dict[str, Any]]
 """The id of a point, its payload, and its vectors by their names."""
@@ -72,7 +72,7 @@ class EdgeStore:
                         limit=_AT_ONCE, offset=offset, with_payload=True, with_vector=True
                     )
                 )
-            yield [(_key(each.id), each.payload or {}, _named(each.vector)) for each in found]
+            yield [(_key(each.id), each.payload or {}, named(each.vector)) for each in found]
             if offset is None:
                 return
 
@@ -103,7 +103,7 @@ class EdgeStore:
 
     def _refused(self, came: str) -> AbstractContextManager[None]:
         expected = "a shard of this major version of Qdrant Edge, which no other program has open"
-        return refused_as(self._shown, came, expected)
+        return refused_as(repr(self._shown), came, expected)
 
     def _opened(self, *, restored: bool = True) -> EdgeShard:
         if self._shard is None:
@@ -164,7 +164,8 @@ def _key(given: Any) -> Any:
     return str(given) if isinstance(given, UUID) else given
 
 
-def _named(vectors: Any) -> dict[str, Any]:
+def named(vectors: Any) -> dict[str, Any]:
+    """Return vectors with their names, sparse ones as their numbers."""
     found = vectors if isinstance(vectors, dict) else {"": vectors}
     return {
         name: each.values if hasattr(each, "values") and hasattr(each, "indices") else each

@@ -12,8 +12,7 @@ from typing import Any
 import redis
 from redis.exceptions import RedisError, ResponseError
 
-from erasable.workspace.targets.addresses import Address
-from erasable.workspace.targets.documents import records, refuse_unknown, refused_as
+from erasable.workspace.targets.addresses import Address, refused_as
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
 
 _KEY, _VALUE = "key", "value"  # the fields of a key, and of a text that is no JSON
@@ -53,7 +52,7 @@ class RedisTarget(RecordTarget):
                 socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT,
             )  # fmt: skip
             self._client.ping()
-        refuse_unknown(self)
+        self._refuse_unknown()
 
     def close(self) -> None:
         """Close the connections."""
@@ -120,7 +119,9 @@ class RedisTarget(RecordTarget):
 
     def _refused(self, came: str) -> AbstractContextManager[None]:
         return refused_as(
-            self.shown, came, "a server of Redis that answers, and a user and password it accepts"
+            repr(self.shown),
+            came,
+            "a server of Redis that answers, and a user and password it accepts",
         )
 
     # -- records ------------------------------------------------------------------------------
@@ -138,7 +139,9 @@ class RedisTarget(RecordTarget):
             {**_document(kind, each), _KEY: self._named(key)}
             for key, kind, each in zip(keys, kinds, held, strict=True)
         ]
-        return records([_as_key(key) for key in keys], documents, self.settings.subjects)
+        return Records.of_documents(
+            [_as_key(key) for key in keys], documents, self.settings.subjects
+        )
 
     def _named(self, key: bytes) -> str:
         """Return what the star of the pattern stands for."""

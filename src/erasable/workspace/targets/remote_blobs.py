@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
-from erasable.core.errors import ErasableError, SourceError
+from erasable.core.errors import SourceError
 from erasable.workspace.store.crash_points import crash_point
+from erasable.workspace.targets.addresses import refused_as
 from erasable.workspace.targets.blobs import Blob, ChangedError, Store
 
 _MOST = 5 << 30  # bytes of an object that one request puts
@@ -127,17 +128,13 @@ class RemoteStore(Store):
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (ErasableError, ChangedError):
-            raise
-        except FileNotFoundError:
-            raise ChangedError from None
-        except Exception as error:  # each driver has its own
-            raise SourceError(
-                f"the store at {self.shown!r} cannot be used ({type(error).__name__}); expected "
-                "one that answers, and whose objects you may list, read and put"
-            ) from None
+        place = f"the store at {self.shown!r}"
+        expected = "one that answers, and whose objects you may list, read and put"
+        with refused_as(place, "cannot be used", expected, ChangedError):
+            try:
+                yield
+            except FileNotFoundError:
+                raise ChangedError from None
 
 
 _KEPT = (
@@ -207,16 +204,14 @@ class S3Store(RemoteStore):
         key = self._key(blob.name)
         with self._explained(), crash_point("delete", blob.name):
             if blob.version is not None:
-                self.fs.call_s3(
-                    "delete_object", Bucket=self._bucket, Key=key, VersionId=blob.version
-                )
+                self._call("delete_object", key, VersionId=blob.version)
                 return
             if state is not None and self._state(blob.name) != state:
                 raise ChangedError
             version = self._version(key)
-            self.fs.call_s3("delete_object", Bucket=self._bucket, Key=key)
+            self._call("delete_object", key)
             if version is not None:  # it is only hidden
-                self.fs.call_s3("delete_object", Bucket=self._bucket, Key=key, VersionId=version)
+                self._call("delete_object", key, VersionId=version)
 
     def clean(self) -> list[str]:
         """Return what cannot be seen."""
@@ -225,7 +220,7 @@ class S3Store(RemoteStore):
 
     def _version(self, key: str) -> str | None:
         try:
-            told = self.fs.call_s3("head_object", Bucket=self._bucket, Key=key)
+            told = self._call("head_object", key)
         except FileNotFoundError:
             return None
         found = told.get("VersionId")
@@ -234,7 +229,7 @@ class S3Store(RemoteStore):
     def _fetch(self, blob: Blob, to: Any) -> Any:
         key = self._key(blob.name)
         extra = {} if blob.version is None else {"VersionId": blob.version}
-        head = self.fs.call_s3("head_object", Bucket=self._bucket, Key=key, **extra)
+        head = self._call("head_object", key, **extra)
         at, size, etag = 0, head["ContentLength"], head["ETag"]
         path = f"{self._bucket}/{key}"
         reader = self.fs if blob.version is None else _of_versions(self.fs)
@@ -251,21 +246,19 @@ class S3Store(RemoteStore):
         return etag
 
     def _state(self, name: str) -> Any:
-        return self.fs.call_s3("head_object", Bucket=self._bucket, Key=self._key(name))["ETag"]
+        return self._call("head_object", self._key(name))["ETag"]
 
     def _put(self, name: str, file: Any, state: Any) -> None:
         key = self._key(name)
-        head = self.fs.call_s3("head_object", Bucket=self._bucket, Key=key)
+        head = self._call("head_object", key)
         if head["ETag"] != state:
             raise ChangedError
         kept = {each: head[each] for each in _KEPT if head.get(each)}
         if head.get("TagCount"):
-            tags = self.fs.call_s3("get_object_tagging", Bucket=self._bucket, Key=key)["TagSet"]
+            tags = self._call("get_object_tagging", key)["TagSet"]
             kept["Tagging"] = "&".join(f"{quote(e['Key'])}={quote(e['Value'])}" for e in tags)
         try:
-            self.fs.call_s3(
-                "put_object", Bucket=self._bucket, Key=key, Body=file.read(), IfMatch=state, **kept
-            )
+            self._call("put_object", key, Body=file.read(), IfMatch=state, **kept)
         except OSError as error:
             response = getattr(error.__cause__, "response", None) or {}
             if response.get("Error", {}).get("Code") in _CHANGED:
@@ -274,7 +267,10 @@ class S3Store(RemoteStore):
         before = head.get("VersionId")
         if before and before != "null":
             with crash_point("delete", name):
-                self.fs.call_s3("delete_object", Bucket=self._bucket, Key=key, VersionId=before)
+                self._call("delete_object", key, VersionId=before)
+
+    def _call(self, method: str, key: str, **more: Any) -> Any:
+        return self.fs.call_s3(method, Bucket=self._bucket, Key=key, **more)
 
     def _pages(self, method: str, markers: dict[str, str]) -> Iterator[dict[str, Any]]:
         at: dict[str, Any] = {}

@@ -7,8 +7,7 @@ from urllib.parse import unquote
 
 from erasable.workspace.data import files
 from erasable.workspace.targets import residue
-from erasable.workspace.targets.blobs import Store
-from erasable.workspace.targets.local_blobs import LocalStore
+from erasable.workspace.targets.blobs import LocalStore, Store
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.remote_blobs import RemoteStore, S3Store
 from erasable.workspace.targets.residue import Found

@@ -12,9 +12,9 @@ import lzma
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -91,8 +91,8 @@ def packed(file: BinaryIO, name: str) -> Iterator[BinaryIO]:
             yield found
 
 
-class TextFormat(ABC):
-    """A kind of text files; `name` is that of a file, `place` names it in messages."""
+class Format(ABC):
+    """A kind of files; `name` is that of a file, `place` names it in messages."""
 
     def __init__(self, name: str, place: str, settings: Settings, given: Given) -> None:
         self.name = name
@@ -107,6 +107,11 @@ class TextFormat(ABC):
     @abstractmethod
     def rewrite(self, file: BinaryIO, new: BinaryIO, keys: Keys) -> None:
         """Write a file without the rows of people, or with these overwritten."""
+
+    def check(self, schema: pa.Schema) -> None:
+        """Raise SourceError if people cannot be found, or not erased, in such columns."""
+        check_subjects(schema, self.settings.subjects, self.given, self.place)
+        check_overwritten(schema, self.settings, self.given, self.place)
 
     def refuse(self, row: int, why: str) -> NoReturn:
         """Raise the error for a row that cannot be read."""
@@ -153,62 +158,59 @@ class Lines:
 # -- CSV -------------------------------------------------------------------------------------------
 
 
-class CsvFormat(TextFormat):
+class _Part(NamedTuple):
+    """Some rows of CSV."""
+
+    lines: Lines
+    start: bytes  # the header as it is stored, in the first part
+    header: list[str]
+    raws: list[str]  # rows as they are stored
+    rows: list[list[str]]
+
+
+class CsvFormat(Format):
     """CSV with a header, and one of several delimiters."""
 
     def batches(self, file: BinaryIO) -> Iterator[Batch]:
         """Read all rows."""
-        delimiter = self._delimiter(file)
-        for header, _, rows in self._parts(file, delimiter, lambda lines, header: None):
-            yield ArrowBatch(_table(header, rows), self.given)
+        for part in self._parts(file, self._delimiter(file)):
+            yield ArrowBatch(_table(part.header, part.rows), self.given)
 
     def rewrite(self, file: BinaryIO, new: BinaryIO, keys: Keys) -> None:
         """Write a file without the rows of people, or with these overwritten."""
         delimiter = self._delimiter(file)
         with packed(new, self.name) as to:
-            lines_: list[Lines] = []
-
-            def begin(lines: Lines, header: str) -> None:
-                lines_.append(lines)
-                to.write(lines.mark + header.encode(lines.encoding))
-
-            for header, raw, rows in self._parts(file, delimiter, begin):
-                if not header:
-                    continue
+            for lines, start, header, raws, rows in self._parts(file, delimiter):
                 full = [at for at, row in enumerate(rows) if row]
                 gone = np.zeros(len(rows), dtype=bool)
                 gone[full] = ArrowBatch(_table(header, rows), self.given).rows_of(
                     keys, self.settings.subjects
                 )
-                lines = lines_[0]
                 for at in np.flatnonzero(gone).tolist():
-                    raw[at] = self._changed(header, raw[at], rows[at], delimiter, lines)
-                to.write("".join(raw).encode(lines.encoding))
+                    raws[at] = self._changed(header, raws[at], rows[at], delimiter, lines)
+                to.write(start + "".join(raws).encode(lines.encoding))
 
-    def _parts(
-        self, file: BinaryIO, delimiter: str, begin: Callable[[Lines, str], None]
-    ) -> Iterator[tuple[list[str], list[str], list[list[str]]]]:
-        """Return some rows at a time: the header, the rows as stored, and their values."""
+    def _parts(self, file: BinaryIO, delimiter: str) -> Iterator[_Part]:
+        """Return some rows at a time."""
         with unpacked(file, self.name) as opened:
             lines = self._lines(opened)
-            header: list[str] | None = None
+            records = enumerate(self._records(lines, delimiter), 1)
+            _, (first, names) = next(records, (0, ("", None)))
+            if names is None:
+                raise SourceError(f"{self.place} is empty; expected a header")
+            header = [name.removeprefix("\ufeff") for name in names]
+            self.check(pa.schema([(name, pa.string()) for name in header]))
+            start = lines.mark + first.encode(lines.encoding)
             raws, rows = list[str](), list[list[str]]()
-            for number, (raw, row) in enumerate(self._records(lines, delimiter), 1):
-                if header is None:
-                    header = [name.removeprefix("\ufeff") for name in row]
-                    self._check(header)
-                    begin(lines, raw)
-                    continue
+            for number, (raw, row) in records:
                 if row and len(row) != len(header):
                     self.refuse(number, f"it has {len(row)} values; expected {len(header)}")
                 raws.append(raw)
                 rows.append(row)
                 if len(rows) == _AT_ONCE:
-                    yield header, raws, rows
-                    raws, rows = [], []
-            if header is None:
-                raise SourceError(f"{self.place} is empty; expected a header")
-            yield header, raws, rows
+                    yield _Part(lines, start, header, raws, rows)
+                    start, raws, rows = b"", [], []
+            yield _Part(lines, start, header, raws, rows)
 
     def _lines(self, opened: io.BufferedReader) -> Lines:
         try:
@@ -253,11 +255,6 @@ class CsvFormat(TextFormat):
                     return delimiter
         return likely[0]
 
-    def _check(self, header: list[str]) -> None:
-        schema = pa.schema([(name, pa.string()) for name in header])
-        check_subjects(schema, self.settings.subjects, self.given, self.place)
-        check_overwritten(schema, self.settings, self.given, self.place)
-
     def _changed(
         self, header: Sequence[str], raw: str, row: list[str], delimiter: str, lines: Lines
     ) -> str:
@@ -299,7 +296,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> pa.Table:
 # -- JSON lines ------------------------------------------------------------------------------------
 
 
-class JsonFormat(TextFormat):
+class JsonFormat(Format):
     """JSON lines: an object in each line."""
 
     def batches(self, file: BinaryIO) -> Iterator[Batch]:

@@ -1,8 +1,9 @@
-"""Files of a server of PostgreSQL: how deleted rows leave them, and a search for what is left."""
+"""Files of servers of PostgreSQL, MySQL and MariaDB: deleted rows leave them, and what is left."""
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -12,27 +13,65 @@ from sqlalchemy.exc import SQLAlchemyError
 from erasable.workspace.targets import residue
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.residue import Found
+from erasable.workspace.targets.storages import Storage
 
 _STATISTICS = sa.Table("pg_statistic", sa.MetaData(), schema="pg_catalog")
 """Which has some values of all columns, until they are analyzed anew."""
 
 
-class PostgresStorage:
-    """The folder of a server of PostgreSQL, where it is on this machine and may be read."""
+class _ServerStorage(Storage, ABC):
+    """The files of a server, which writes its tables anew."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
 
     def compact(self, tables: Sequence[sa.Table]) -> list[str]:
-        """Have tables written anew; indexes and statistics with them."""
+        """Have tables written anew."""
         reasons = []
-        for table in (*tables, _STATISTICS):
-            name = table.name if table is _STATISTICS else table.key
+        for name, table in self._named(tables).items():
             try:
-                if not self._rewritten(table):
-                    reasons.append(f"this user may not have table {name!r} written anew")
+                with self._engine.connect() as connection:
+                    connection.execution_options(isolation_level="AUTOCOMMIT")
+                    if not self._rewritten(connection, table):
+                        reasons.append(f"this user may not have table {name!r} written anew")
             except SQLAlchemyError as error:
                 reasons.append(f"table {name!r} was not written anew ({type(error).__name__})")
+        return reasons
+
+    def _named(self, tables: Sequence[sa.Table]) -> dict[str, sa.Table]:
+        return {table.key: table for table in tables}
+
+    @abstractmethod
+    def _rewritten(self, connection: sa.Connection, table: sa.Table) -> bool:
+        """Have a table written anew; tell whether it was: without the right it is passed over."""
+
+
+class MysqlStorage(_ServerStorage):
+    """The files of a server of MySQL or MariaDB, which belong to it alone."""
+
+    def _rewritten(self, connection: sa.Connection, table: sa.Table) -> bool:
+        connection.exec_driver_sql("set lock_wait_timeout = 30")
+        told = connection.exec_driver_sql(f"optimize table {_quoted(connection, table)}").fetchall()
+        return not any(str(row[2]).lower() == "error" for row in told)
+
+    def scan(self, tables: Sequence[sa.Table], marks: Marks, living: Marks) -> Found:
+        """Say where values may be."""
+        reasons = ["the server keeps changes in its undo and redo logs"]
+        try:
+            with self._engine.connect() as connection:
+                if connection.exec_driver_sql("select @@log_bin").scalar():
+                    reasons.append("the server keeps changes in its binary log")
+        except SQLAlchemyError:
+            reasons.append("the server may keep changes in a binary log")
+        return Found(reasons=[*reasons, "its files cannot be seen from here"])
+
+
+class PostgresStorage(_ServerStorage):
+    """The folder of a server of PostgreSQL, where it is on this machine and may be read."""
+
+    def compact(self, tables: Sequence[sa.Table]) -> list[str]:
+        """Have tables written anew; indexes and statistics with them."""
+        reasons = super().compact(tables)
         try:
             with self._engine.connect() as connection:
                 connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -41,15 +80,14 @@ class PostgresStorage:
             reasons.append("this user may not have the server write out what is in memory")
         return reasons
 
-    def _rewritten(self, table: sa.Table) -> bool:
-        """Have a table written anew; tell whether it was: without the right it is passed over."""
-        with self._engine.connect() as connection:
-            connection.execution_options(isolation_level="AUTOCOMMIT")
-            connection.exec_driver_sql("set lock_timeout = '30s'")
-            before = _paths(connection, table)
-            name = connection.dialect.identifier_preparer.format_table(table)
-            connection.exec_driver_sql(f"vacuum (full, analyze) {name}")
-            return before.isdisjoint(_paths(connection, table))
+    def _named(self, tables: Sequence[sa.Table]) -> dict[str, sa.Table]:
+        return super()._named(tables) | {_STATISTICS.name: _STATISTICS}
+
+    def _rewritten(self, connection: sa.Connection, table: sa.Table) -> bool:
+        connection.exec_driver_sql("set lock_timeout = '30s'")
+        before = _paths(connection, table)
+        connection.exec_driver_sql(f"vacuum (full, analyze) {_quoted(connection, table)}")
+        return before.isdisjoint(_paths(connection, table))
 
     def scan(self, tables: Sequence[sa.Table], marks: Marks, living: Marks) -> Found:
         """Look in the files of the tables, and of the write-ahead log."""
@@ -58,7 +96,8 @@ class PostgresStorage:
             with self._engine.connect() as connection:
                 found.reasons += _elsewhere(connection)
                 folder = _folder(connection)
-                paths = {table.name: _paths(connection, table) for table in (*tables, _STATISTICS)}
+                named = self._named(tables)
+                paths = {name: _paths(connection, table) for name, table in named.items()}
         except SQLAlchemyError as error:
             found.reasons.append(f"its files cannot be found ({type(error).__name__})")
             return found
@@ -77,10 +116,13 @@ class PostgresStorage:
         return found
 
 
+def _quoted(connection: sa.Connection, table: sa.Table) -> str:
+    return connection.dialect.identifier_preparer.format_table(table)
+
+
 def _paths(connection: sa.Connection, table: sa.Table) -> set[str]:
     """Return the files of a table, its indexes, and long values, below the server's folder."""
-    name = connection.dialect.identifier_preparer.format_table(table)
-    return set(connection.execute(_FILES, {"name": name}).scalars())
+    return set(connection.execute(_FILES, {"name": _quoted(connection, table)}).scalars())
 
 
 _FILES = sa.text("""
