@@ -272,6 +272,29 @@ def search_directions(
 
 
 @kernel
+def next_pair(data: np.ndarray, at: int, stop: int, is_wanted: np.ndarray) -> int:
+    """Return where two bytes are next that are wanted, by their number; -1 where there are none."""
+    for i in range(at, min(stop, data.size - 1)):
+        if is_wanted[np.int64(data[i]) << 8 | np.int64(data[i + 1])]:
+            return i
+    return -1
+
+
+@kernel
+def add_counts(data: np.ndarray, counts: np.ndarray) -> None:
+    """Count bytes: 256 numbers in all rows together, of which there are four.
+
+    A processor waits if it counts the same byte twice in a row at one place.
+    """
+    whole = data.size // 4 * 4
+    for i in range(0, whole, 4):
+        for k in range(4):
+            counts[k, data[i + k]] += 1
+    for i in range(whole, data.size):
+        counts[0, data[i]] += 1
+
+
+@kernel
 def next_lz4(data: np.ndarray, start: int, stop: int, out: np.ndarray) -> tuple[int, int, int]:
     """Find the next LZ4 block that has its size, in four bytes, before it, and decode it.
 

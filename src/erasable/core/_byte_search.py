@@ -14,7 +14,7 @@ from erasable.core._byte_kernels import Index, Patterns, fill, next_lz4, rarest_
 SHORTEST = 6  # bytes of a string
 _WINDOWS = ((8, 8), (SHORTEST, 4), (SHORTEST, 1))
 """Widths of windows, and how many of them in a row; the next are for strings without such."""
-_COMMON = 64  # cost of a window; with one in a row, a search goes on with any
+_COMMON = 128  # cost of a window; with one in a row, a search goes on with any
 _LARGEST = 1 << 20  # bytes that a packed block may become
 _SMALL = 64  # below which a block may be one by chance
 _LOWER = np.frombuffer(bytes(range(256)).lower(), dtype=np.uint8)
