@@ -6,26 +6,96 @@ from typing import NamedTuple
 
 import numpy as np
 
-from erasable.core._jit import kernel, subroutine
+from erasable.core._jit import inlined, kernel, subroutine
+
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_AT_ONCE = 4_096  # places that are filtered before the rest is compared
+
+
+class Index(NamedTuple):
+    """Entries by their keys: a table with open addresses, behind a bitmap that is asked first."""
+
+    shift: np.uint64  # of the hash
+    bitmap: np.ndarray  # one bit for each value of the hash
+    keys: np.ndarray
+    firsts: np.ndarray  # the first entry with that key, -1 where the place is free
+    nexts: np.ndarray  # the next entry with the same key, -1 where there is none
+
+
+@inlined
+def _may_have(index: Index, key: np.uint64) -> np.int64:
+    """Return 1 if a key may be in an index, else 0."""
+    value = (key * _FACTOR) >> index.shift
+    word = index.bitmap[value >> np.uint64(6)]
+    return np.int64((word >> (value & np.uint64(63))) & np.uint64(1))
+
+
+@inlined
+def _first(index: Index, key: np.uint64) -> int:
+    """Return the first entry with a key, -1 if there is none."""
+    last = np.uint64(index.keys.size - 1)
+    place = ((key * _FACTOR) >> index.shift) & last
+    while index.firsts[place] >= 0 and index.keys[place] != key:
+        place = (place + np.uint64(1)) & last
+    return int(index.firsts[place])
+
+
+@kernel
+def fill(index: Index, keys: np.ndarray) -> None:
+    """Put keys into an index, the entries of which are their numbers."""
+    last = np.uint64(index.keys.size - 1)
+    for entry in range(keys.size):
+        key = keys[entry]
+        value = (key * _FACTOR) >> index.shift
+        index.bitmap[value >> np.uint64(6)] |= np.uint64(1) << (value & np.uint64(63))
+        place = value & last
+        while index.firsts[place] >= 0 and index.keys[place] != key:
+            place = (place + np.uint64(1)) & last
+        index.keys[place] = key
+        index.nexts[entry] = index.firsts[place]
+        index.firsts[place] = entry
 
 
 class Patterns(NamedTuple):
-    """Byte strings, found by a window of each: an index from windows to strings.
+    """Byte strings, and an index of windows at `stride` places in a row of each.
 
-    The window is `width` bytes long, and lies `offsets[i]` bytes after the start of string i.
+    So one of every `stride` places of the data is looked at. Entry `stride * i + k` is the window
+    of string i that begins `offsets[i] + k` bytes after its start.
     """
 
-    width: int
-    factor: np.uint64  # of the hash
-    shift: np.uint64
-    bitmap: np.ndarray  # one bit for each value of the hash
-    keys: np.ndarray  # windows, in a table with open addresses
-    firsts: np.ndarray  # the first string with that window, -1 where the place is free
-    nexts: np.ndarray  # the next string with the same window, -1 where there is none
+    width: int  # bytes of a window, eight at most
+    stride: int
+    entries: Index
     text: np.ndarray  # the strings, one after the other
     starts: np.ndarray
     offsets: np.ndarray
     is_number: np.ndarray  # whether a string is of digits alone, and is no part of more digits
+
+
+_FOLD = np.uint64(0x2020202020202020)  # makes letters that differ in case alike, and few others
+
+
+@inlined
+def _word(data: np.ndarray, at: int) -> np.uint64:
+    first, word = np.uint64(at), np.uint64(0)  # of an index with a sign, bytes are loaded singly
+    for k in range(8):
+        word |= np.uint64(data[first + np.uint64(k)]) << np.uint64(8 * k)
+    return word
+
+
+@inlined
+def _folded(word: np.uint64, width: int) -> np.uint64:
+    """Return bytes of a word without the bit in which small letters differ from capitals."""
+    return (word | _FOLD) << np.uint64(64 - 8 * width)
+
+
+@inlined
+def _window(data: np.ndarray, at: int, width: int) -> np.uint64:
+    """Return `_folded` of bytes with which the data may end."""
+    word = np.uint64(0)
+    for k in range(width):
+        word |= np.uint64(data[at + k]) << np.uint64(8 * k)
+    return _folded(word, width)
 
 
 @subroutine
@@ -43,138 +113,185 @@ def _same(data: np.ndarray, at: int, patterns: Patterns, which: int, lower: np.n
     return True
 
 
+@subroutine
+def _look(
+    data: np.ndarray, at: int, entry: int, lower: np.ndarray, patterns: Patterns, found: np.ndarray
+) -> None:
+    """Compare what is around a window with the strings that have it."""
+    while entry >= 0:
+        which = entry // patterns.stride
+        if not found[which]:
+            start = at - patterns.offsets[which] - entry % patterns.stride
+            found[which] = _same(data, start, patterns, which, lower)
+        entry = patterns.entries.nexts[entry]
+
+
 @kernel
 def search(data: np.ndarray, lower: np.ndarray, patterns: Patterns, found: np.ndarray) -> None:
     """Set `found` for each string that the data hold."""
-    width = patterns.width
-    top = np.uint64(8 * (width - 1))
-    n_places = np.uint64(patterns.keys.size - 1)
-    window = np.uint64(0)
-    for i in range(data.size):
-        window = (window >> np.uint64(8)) | (np.uint64(lower[data[i]]) << top)
-        value = (window * patterns.factor) >> patterns.shift
-        if (patterns.bitmap[value >> np.uint64(6)] >> (value & np.uint64(63))) & np.uint64(1):
-            place = value & n_places
-            while patterns.firsts[place] >= 0:
-                if patterns.keys[place] == window:
-                    which = patterns.firsts[place]
-                    while which >= 0:
-                        if not found[which]:
-                            at = i - width + 1 - patterns.offsets[which]
-                            if _same(data, at, patterns, which, lower):
-                                found[which] = True
-                        which = patterns.nexts[which]
-                place = (place + np.uint64(1)) & n_places
+    width, stride = patterns.width, patterns.stride
+    n_windows, n_words = (data.size - width) // stride + 1, (data.size - 8) // stride + 1
+    maybe = np.empty(_AT_ONCE, dtype=np.int64)
+    for start in range(0, n_windows, _AT_ONCE):
+        n, stop = 0, min(start + _AT_ONCE, n_windows)
+        for i in range(start, min(stop, n_words)):
+            maybe[n] = i
+            n += int(_may_have(patterns.entries, _folded(_word(data, i * stride), width)))
+        for i in range(max(start, n_words), stop):
+            maybe[n] = i
+            n += 1
+        for i in maybe[:n]:
+            entry = _first(patterns.entries, _window(data, i * stride, width))
+            if entry >= 0:
+                _look(data, i * stride, entry, lower, patterns, found)
 
 
 @kernel
-def index_windows(
-    windows: np.ndarray, factor: np.uint64, shift: np.uint64, bitmap: np.ndarray,
-    keys: np.ndarray, firsts: np.ndarray, nexts: np.ndarray,
+def rarest_windows(
+    text: np.ndarray, starts: np.ndarray, counts: np.ndarray, width: int, windows: np.ndarray,
+    offsets: np.ndarray, costs: np.ndarray,
 ) -> None:  # fmt: skip
-    """Fill the index of `Patterns`."""
-    n_places = np.uint64(keys.size - 1)
-    for i in range(windows.size):
-        window = windows[i]
-        value = (window * factor) >> shift
-        bitmap[value >> np.uint64(6)] |= np.uint64(1) << (value & np.uint64(63))
-        place = value & n_places
-        while firsts[place] >= 0 and keys[place] != window:
-            place = (place + np.uint64(1)) & n_places
-        keys[place] = window
-        nexts[i] = firsts[place]
-        firsts[place] = i
+    """Find of each string the windows in a row that are rarest, where they begin, their cost.
+
+    `counts` are zeros, a power of two of them, for windows by a hash.
+    """
+    stride = windows.shape[1]
+    last = np.uint64(counts.size - 1)
+    own = np.zeros(max(text.size, 1), dtype=np.int64)
+    for at in range(starts[-1] - width + 1):  # those of two strings are rare as well
+        counts[((_window(text, at, width) * _FACTOR) >> np.uint64(32)) & last] += 1
+    for which in range(offsets.size):
+        first, total = starts[which], 0
+        for i in range(starts[which + 1] - first - width + 1):
+            n_zeros = 0  # zeros and spaces, which look alike here, are in most files
+            for k in range(width):
+                n_zeros += text[first + i + k] in (0, 32)
+            value = (_window(text, first + i, width) * _FACTOR) >> np.uint64(32)
+            own[i] = counts[value & last] * (1 + n_zeros * n_zeros)
+            total += own[i]
+            if i >= stride:
+                total -= own[i - stride]
+            if i == stride - 1 or (i >= stride and total < costs[which]):
+                offsets[which], costs[which] = i - stride + 1, total
+        for k in range(stride):
+            windows[which, k] = _window(text, first + offsets[which] + k, width)
 
 
 class Directions(NamedTuple):
-    """Pieces of vectors, found at any length: an index from the ratio of two numbers to pieces.
+    """Pieces of vectors, found at any length by the ratios of `stride` pairs of their numbers.
 
-    The two numbers are at `pairs[i]` and after it in row i of `pieces`, whose rest is not a number.
+    So one of every `stride` numbers of the data is looked at. `owners` of an entry of the index is
+    `stride * i + k` for numbers k and k + 1 of piece i. Its number `bases[i]`, and that of what may
+    be the piece, give the ratio of lengths. The rest of row i of `pieces` is not a number.
     """
 
-    shift: np.uint32
-    bitmap: np.ndarray  # one bit for each value of the hash of a ratio
-    keys: np.ndarray  # ratios without their last bits, in a table with open addresses
-    firsts: np.ndarray
-    nexts: np.ndarray
-    owners: np.ndarray  # of an entry of the index: which piece
+    stride: int
+    entries: Index  # by ratios without their last bits
+    owners: np.ndarray
     pieces: np.ndarray
     sizes: np.ndarray
-    pairs: np.ndarray
+    bases: np.ndarray
 
 
-_FACTOR_32 = np.uint32(0x9E3779B1)
 _TOLERANCE = 4e-6  # of a number in single precision that was divided by lengths a few times
+DROPPED = np.uint64(35)  # bits of a double, of which a number in single precision has none but six
+_CBOR = 5  # bytes of a number, of which the first is:
+_HEAD = 0xFA
+
+
+@inlined
+def _single(data: np.ndarray, at: int, step: int) -> np.float32:
+    first, bits = np.uint64(at), np.uint64(0)
+    if step == _CBOR:
+        for k in range(1, 5):
+            bits = (bits << np.uint64(8)) | np.uint64(data[first + np.uint64(k)])
+    else:
+        for k in range(4):
+            bits |= np.uint64(data[first + np.uint64(k)]) << np.uint64(8 * k)
+    return np.uint32(bits).view(np.float32)
+
+
+@inlined
+def _ratio(data: np.ndarray, at: int, step: int) -> np.uint64:
+    """Return the ratio of the number after a number to it, without its last bits.
+
+    In double precision it is never subnormal, with which processors are slow.
+    """
+    ratio = np.float64(_single(data, at + step, step)) / np.float64(_single(data, at, step))
+    return np.float64(ratio).view(np.uint64) >> DROPPED
 
 
 @subroutine
-def _is_along(numbers: np.ndarray, at: int, directions: Directions, which: int) -> bool:
-    size, pair = directions.sizes[which], directions.pairs[which]
-    first = at - pair
-    if first < 0 or first + size > numbers.size:
+def _is_along(data: np.ndarray, at: int, step: int, directions: Directions, which: int) -> bool:
+    size, base = directions.sizes[which], directions.bases[which]
+    if at < 0 or at + step * size > data.size:
         return False
     piece = directions.pieces[which]
-    scale = float(numbers[at]) / piece[pair]
+    scale = float(_single(data, at + step * base, step)) / piece[base]
     if not scale > 0:
         return False
     for i in range(size):
+        if step == _CBOR and data[at + step * i] != _HEAD:
+            return False
         expected = scale * piece[i]
-        if not abs(float(numbers[first + i]) - expected) <= _TOLERANCE * abs(expected):
+        number = float(_single(data, at + step * i, step))
+        if not abs(number - expected) <= _TOLERANCE * abs(expected):
             return False
     return True
 
 
 @kernel
-def search_directions(numbers: np.ndarray, directions: Directions, found: np.ndarray) -> None:
-    """Set `found` for each piece that numbers in single precision hold."""
-    n_places = np.uint32(directions.keys.size - 1)
-    for i in range(numbers.size - 1):
-        key = np.float32(numbers[i + 1] / numbers[i]).view(np.uint32) >> np.uint32(6)
-        value = np.uint32(np.uint32(key * _FACTOR_32) >> directions.shift)
-        word = directions.bitmap[value >> np.uint32(6)]
-        if (word >> np.uint64(value & np.uint32(63))) & np.uint64(1):
-            place = value & n_places
-            while directions.firsts[place] >= 0:
-                if directions.keys[place] == key:
-                    entry = directions.firsts[place]
-                    while entry >= 0:
-                        which = directions.owners[entry]
-                        if not found[which] and _is_along(numbers, i, directions, which):
-                            found[which] = True
-                        entry = directions.nexts[entry]
-                place = np.uint32(place + np.uint32(1)) & n_places
+def search_directions(
+    data: np.ndarray, step: int, directions: Directions, found: np.ndarray
+) -> None:
+    """Set `found` for each piece that the data hold in single precision, wherever it begins.
+
+    A number has `step` bytes: 4 if it is plain, 5 if it is as CBOR has it.
+    """
+    n_places = data.size - 2 * step + 1
+    stride = step * directions.stride
+    maybe = np.empty(_AT_ONCE, dtype=np.int64)
+    n = 0
+    for start in range(0, n_places, stride):
+        for at in range(start, min(start + step, n_places)):
+            if step == _CBOR and (data[at] != _HEAD or data[at + _CBOR] != _HEAD):
+                continue
+            maybe[n] = at
+            n += int(_may_have(directions.entries, _ratio(data, at, step)))
+        if n > _AT_ONCE - _CBOR or start + stride >= n_places:
+            for at in maybe[:n]:
+                entry = _first(directions.entries, _ratio(data, at, step))
+                while entry >= 0:
+                    owner = directions.owners[entry]
+                    which = owner // directions.stride
+                    if not found[which]:
+                        first = at - step * (owner % directions.stride)
+                        found[which] = _is_along(data, first, step, directions, which)
+                    entry = directions.entries.nexts[entry]
+            n = 0
 
 
 @kernel
-def has_run(data: np.ndarray, byte: int, stride: int, n: int) -> bool:
-    """Tell whether a byte is at n places, each so many bytes after the one before."""
-    for i in range(data.size - stride * (n - 1)):
-        if data[i] == byte:
-            k = 1
-            while k < n and data[i + k * stride] == byte:
-                k += 1
-            if k == n:
-                return True
-    return False
+def next_pair(data: np.ndarray, at: int, stop: int, is_wanted: np.ndarray) -> int:
+    """Return where two bytes are next that are wanted, by their number; -1 where there are none."""
+    for i in range(at, min(stop, data.size - 1)):
+        if is_wanted[np.int64(data[i]) << 8 | np.int64(data[i + 1])]:
+            return i
+    return -1
 
 
 @kernel
-def index_ratios(
-    entries: np.ndarray, shift: np.uint32, bitmap: np.ndarray,
-    keys: np.ndarray, firsts: np.ndarray, nexts: np.ndarray,
-) -> None:  # fmt: skip
-    """Fill the index of `Directions`."""
-    n_places = np.uint32(keys.size - 1)
-    for i in range(entries.size):
-        key = entries[i]
-        value = np.uint32(key * _FACTOR_32) >> shift
-        bitmap[value >> np.uint32(6)] |= np.uint64(1) << np.uint64(value & np.uint32(63))
-        place = value & n_places
-        while firsts[place] >= 0 and keys[place] != key:
-            place = (place + np.uint32(1)) & n_places
-        keys[place] = key
-        nexts[i] = firsts[place]
-        firsts[place] = i
+def add_counts(data: np.ndarray, counts: np.ndarray) -> None:
+    """Count bytes: 256 numbers in all rows together, of which there are four.
+
+    A processor waits if it counts the same byte twice in a row at one place.
+    """
+    whole = data.size // 4 * 4
+    for i in range(0, whole, 4):
+        for k in range(4):
+            counts[k, data[i + k]] += 1
+    for i in range(whole, data.size):
+        counts[0, data[i]] += 1
 
 
 @kernel

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from erasable.core._byte_kernels import Patterns, index_windows, next_lz4, search
+from erasable.core._byte_kernels import Index, Patterns, fill, next_lz4, rarest_windows, search
 
-_WIDTHS = (8, 6)  # of windows: the second for strings shorter than the first
+SHORTEST = 6  # bytes of a string
+_WINDOWS = ((8, 8), (SHORTEST, 4), (SHORTEST, 1))
+"""Widths of windows, and how many of them in a row; the next are for strings without such."""
+_COMMON = 128  # cost of a window; with one in a row, a search goes on with any
 _LARGEST = 1 << 20  # bytes that a packed block may become
 _SMALL = 64  # below which a block may be one by chance
-_TRIED = 16  # windows of a string, of which the rarest is taken
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _LOWER = np.frombuffer(bytes(range(256)).lower(), dtype=np.uint8)
 
 
@@ -31,16 +32,22 @@ class ByteSearch:
     def __init__(self, strings: Iterable[bytes]) -> None:
         """Prepare a search; ValueError for strings that are too short."""
         self._given = list(dict.fromkeys(strings))
-        if any(len(each) < _WIDTHS[-1] for each in self._given):
-            raise ValueError(f"a mark is shorter than {_WIDTHS[-1]} bytes")
+        if any(len(each) < SHORTEST for each in self._given):
+            raise ValueError(f"a mark is shorter than {SHORTEST} bytes")
         # bytes of a stream that are looked at again with those that follow
         self.overlap = max(map(len, self._given), default=1) - 1
         self._parts: list[tuple[list[bytes], Patterns, np.ndarray]] = []
-        lower = list(dict.fromkeys(each.lower() for each in self._given))
-        for width, longer in zip(_WIDTHS, (float("inf"), _WIDTHS[0]), strict=True):
-            own = [each for each in lower if width <= len(each) < longer]
+        left = list(dict.fromkeys(each.lower() for each in self._given))
+        for width, stride in _WINDOWS:
+            own = [each for each in left if len(each) >= width + stride - 1]
+            patterns, costs = _patterns(own, width, stride)
+            if stride > 1 and (rare := costs <= _COMMON * stride).sum() < len(own):
+                own = [own[at] for at in np.flatnonzero(rare)]
+                patterns, _ = _patterns(own, width, stride)
             if own:
-                self._parts.append((own, _patterns(own, width), np.zeros(len(own), dtype=np.bool_)))
+                known = set(own)
+                left = [each for each in left if each not in known]
+                self._parts.append((own, patterns, np.zeros(len(own), dtype=np.bool_)))
 
     @property
     def n_found(self) -> int:
@@ -81,43 +88,34 @@ def overlapping(parts: Iterable[bytes], n: int) -> Iterator[bytes]:
         kept = block[max(len(block) - n, 0) :]
 
 
-def _patterns(strings: Sequence[bytes], width: int) -> Patterns:
+def index_of(keys: np.ndarray) -> Index:
+    """Return an index of keys, which may be there several times."""
+    bits = max(16, (keys.size * 16).bit_length())
+    index = Index(
+        np.uint64(64 - bits),
+        np.zeros(1 << (bits - 6), dtype=np.uint64),
+        np.zeros(1 << (keys.size * 2).bit_length(), dtype=np.uint64),
+        np.full(1 << (keys.size * 2).bit_length(), -1, dtype=np.int32),
+        np.full(keys.size, -1, dtype=np.int32),
+    )
+    fill(index, keys)
+    return index
+
+
+def _patterns(
+    strings: Sequence[bytes], width: int, stride: int
+) -> tuple[Patterns, np.ndarray]:  # fmt: skip
+    """Return strings with an index of their rarest windows, and what these cost."""
     starts = np.zeros(len(strings) + 1, dtype=np.int64)
     np.cumsum([len(each) for each in strings], out=starts[1:])
     text = np.frombuffer(b"".join(strings), dtype=np.uint8)
-    offsets, windows = _rarest(text, starts, width)
-    bits = max(16, (len(strings) * 32).bit_length())
-    n_places = 1 << (len(strings) * 2).bit_length()
-    shift = np.uint64(64 - bits)
-    bitmap = np.zeros(1 << (bits - 6), dtype=np.uint64)
-    keys = np.zeros(n_places, dtype=np.uint64)
-    firsts = np.full(n_places, -1, dtype=np.int64)
-    nexts = np.full(len(strings), -1, dtype=np.int64)
-    index_windows(windows, _FACTOR, shift, bitmap, keys, firsts, nexts)
-    is_number = np.array([each.isdigit() for each in strings])
-    return Patterns(
-        width, _FACTOR, shift, bitmap, keys, firsts, nexts, text, starts, offsets, is_number
-    )  # fmt: skip
-
-
-def _rarest(
-    text: np.ndarray, starts: np.ndarray, width: int
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Choose a window of each string that few others have: many begin or end alike."""
-    room = np.diff(starts) - width
-    offsets = room[:, None] * np.arange(_TRIED) // (_TRIED - 1)
-    places = starts[:-1, None] + offsets
-    windows = np.zeros(places.shape, dtype=np.uint64)
-    zeros = np.zeros(places.shape, dtype=np.int64)
-    for at in range(width):
-        bytes_ = text[places + at]
-        windows |= bytes_.astype(np.uint64) << np.uint64(8 * at)
-        zeros += bytes_ == 0
-    _, which, counts = np.unique(windows, return_inverse=True, return_counts=True)
-    costs = counts[which].reshape(windows.shape) * (1 + zeros**2)  # zeros are in most files
-    best = np.argmin(costs, axis=1)
-    rows = np.arange(best.size)
-    return offsets[rows, best], windows[rows, best]
+    windows = np.zeros((len(strings), stride), dtype=np.uint64)
+    offsets, costs = np.zeros((2, len(strings)), dtype=np.int64)
+    counts = np.zeros(1 << (text.size * 2).bit_length(), dtype=np.int32)
+    rarest_windows(text, starts, counts, width, windows, offsets, costs)
+    is_number = np.array([each.isdigit() for each in strings], dtype=np.bool_)
+    index = index_of(windows.ravel())
+    return Patterns(width, stride, index, text, starts, offsets, is_number), costs
 
 
 def packed_blocks(data: bytes, stop: int | None = None) -> Iterator[np.ndarray]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from erasable.core._byte_kernels import Directions, has_run, index_ratios, search_directions
+from erasable.core._byte_kernels import DROPPED, Directions, search_directions
+from erasable.core._byte_search import index_of
 
 _FEWEST = 8  # different numbers of a piece, none of them zero: fewer are found by chance
-_NEAR = 67  # units in the last place by which ratios differ that are taken for equal
-_CBOR = 0xFA  # before each number of single precision in CBOR
+_NEAR = 9e-6  # by which ratios of numbers in single precision differ that are taken for equal
+_STEPS = (4, 5)  # bytes of a number: plain, and as CBOR has it
 
 
 class VectorSearch:
@@ -43,22 +44,10 @@ class VectorSearch:
         if self._directions is None:
             return
         array = data if isinstance(data, np.ndarray) else np.frombuffer(data, dtype=np.uint8)
-        for numbers in _singles(array):
-            search_directions(numbers, self._directions, self._found)
-
-
-def _singles(data: np.ndarray) -> Iterator[np.ndarray]:
-    for start in range(4):
-        n = (data.size - start) // 4
-        if n > 1:
-            yield data[start : start + 4 * n].copy().view("<f4")
-    readonly = data.view()
-    readonly.flags.writeable = False  # one kernel for all
-    if has_run(readonly, _CBOR, 5, _FEWEST):
-        for start in range(5):
-            n = (data.size - start) // 5
-            rows = data[start : start + 5 * n].reshape(n, 5)
-            yield rows[:, :0:-1].copy().view("<f4").ravel()
+        array = array.view()
+        array.flags.writeable = False  # one kernel for all
+        for step in _STEPS:
+            search_directions(array, step, self._directions, self._found)
 
 
 def _is_usable(piece: np.ndarray) -> bool:
@@ -71,25 +60,18 @@ def _is_usable(piece: np.ndarray) -> bool:
 
 def _directions(given: list[np.ndarray], which: list[int]) -> Directions:
     sizes = np.zeros(which[-1] + 1, dtype=np.int64)
-    pairs = np.zeros_like(sizes)
+    bases = np.zeros_like(sizes)
     pieces = np.full((sizes.size, max(map(len, given))), np.nan)
-    entries, owners = list[int](), list[int]()
+    stride = _FEWEST - 1  # a piece has as many pairs of neighbours
+    keys, owners = list[np.ndarray](), list[np.ndarray]()
     for at, piece in zip(which, given, strict=True):
         sizes[at] = piece.size
         pieces[at, : piece.size] = piece
-        pairs[at] = np.argmax(np.minimum(abs(piece[1:]), abs(piece[:-1])))
-        first, second = piece[pairs[at] : pairs[at] + 2].astype(np.float32)
-        bits = int((second / first).view(np.uint32))
-        keys = {max(bits + by, 0) >> 6 for by in range(-_NEAR, _NEAR + 1)}
-        entries += sorted(keys)
-        owners += [at] * len(keys)
-    bits_of_hash = min(max(16, (len(entries) * 64).bit_length()), 30)
-    shift = np.uint32(32 - bits_of_hash)
-    bitmap = np.zeros(1 << (bits_of_hash - 6), dtype=np.uint64)
-    keys_ = np.zeros(1 << (len(entries) * 2).bit_length(), dtype=np.uint32)
-    firsts = np.full(keys_.size, -1, dtype=np.int64)
-    nexts = np.full(len(entries), -1, dtype=np.int64)
-    index_ratios(np.array(entries, dtype=np.uint32), shift, bitmap, keys_, firsts, nexts)
-    return Directions(
-        shift, bitmap, keys_, firsts, nexts, np.array(owners, dtype=np.int64), pieces, sizes, pairs
-    )
+        bases[at] = np.argmax(np.minimum(abs(piece[1:]), abs(piece[:-1])))
+        ratios = piece[1:_FEWEST] / piece[:stride]
+        ends = np.array([ratios * (1 - _NEAR), ratios * (1 + _NEAR)]).view(np.uint64) >> DROPPED
+        for k, (low, high) in enumerate(ends.T):
+            keys.append(np.arange(low, high + 1, dtype=np.uint64))
+            owners.append(np.full(keys[-1].size, stride * at + k))
+    index = index_of(np.concatenate(keys))
+    return Directions(stride, index, np.concatenate(owners), pieces, sizes, bases)

@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 
 import erasable
 from erasable.core import _jit
+from erasable.core._byte_kernels import add_counts, next_pair
 from erasable.core._byte_search import ByteSearch, packed_blocks
 from erasable.core._vector_search import VectorSearch
 from erasable.core.errors import InvalidInputError, InvalidTypeError, TooFewRecordsError
@@ -271,6 +272,8 @@ def _search() -> None:
     for _ in packed_blocks(bytes(_N)):
         pass
     VectorSearch([np.arange(1.0, 10)]).look_at(bytes(_N))
+    next_pair(np.frombuffer(bytes(_N), dtype=np.uint8), 0, _N, np.zeros(1 << 16, dtype=np.bool_))
+    add_counts(np.frombuffer(bytes(_N), dtype=np.uint8), np.zeros((4, 256), dtype=np.int64))
 
 
 USES: dict[str, Callable[[], None]] = {

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from erasable.core._byte_kernels import add_counts, next_pair
 from erasable.core._byte_search import packed_blocks
 from erasable.workspace.targets.inspection import Inspection, Undecodable
 
@@ -24,22 +25,25 @@ _ZSTD, _LZ4 = b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18"
 _STARTS = re.compile(
     rb"\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda]", re.DOTALL
 )
+_PAIRS = np.zeros(1 << 16, dtype=np.bool_)  # with which those begin
+_PAIRS[[0x28B5, 0x0422, 0x1F8B, 0x7801, 0x785E, 0x789C, 0x78DA]] = True
 
 
 def look_for_frames(file: io.BufferedIOBase, inspection: Inspection) -> None:
     """Look at a file and at what is compressed in it; Undecodable where some was not decoded."""
-    n_lost = n_noisy = 0
+    n_lost = n_noisy = n_seen = 0
     for window, n in _windows(file):
         known: list[tuple[int, int]] = []
-        inspection.look_at(window)
-        at = 0
-        while (match := _STARTS.search(window, at, n + 4)) and match.start() < n:
-            end = _look_at_frame(window, match.start(), inspection)
+        at, data = 0, np.frombuffer(window, dtype=np.uint8)
+        inspection.look_at(data[max(n_seen - inspection.overlap, 0) :])
+        n_seen = len(window) - n
+        while (at := next_pair(data, at, n, _PAIRS)) >= 0:
+            end = _look_at_frame(window, at, inspection) if _STARTS.match(window, at) else 0
             if end > 0:
-                known.append((match.start(), end))
+                known.append((at, end))
             elif end < 0:
                 n_lost += 1
-            at = max(end, match.start() + 1)
+            at = max(end, at + 1)
         for block in packed_blocks(window, n):
             inspection.look_at(block)
         n_noisy += n_random(window[:n], known)
@@ -157,9 +161,10 @@ def looks_random(data: bytes) -> bool:
     """
     if len(data) < _FEWEST_RANDOM:
         return False
-    counts = np.bincount(np.frombuffer(data, dtype=np.uint8), minlength=256)
+    counts = np.zeros((4, 256), dtype=np.int64)
+    add_counts(np.frombuffer(data, dtype=np.uint8), counts)
     expected = len(data) / 256
-    excess = float(((counts - expected) ** 2).sum() / expected) - 255
+    excess = float(((counts.sum(axis=0) - expected) ** 2).sum() / expected) - 255
     return excess < 100 + 0.02 * len(data)
 
 
