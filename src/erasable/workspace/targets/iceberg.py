@@ -1,15 +1,18 @@
 """Iceberg tables as a target: rows are deleted, then older snapshots and all that only they use.
 
 The law kept here: a file is removed if the history of the table names it and nothing that is kept
-does. What another writer has written and not yet committed is in no history.
+does. What another writer has written and not yet committed is in no history. What an erasure
+writes is noted before, so that the next one removes what it has not committed when it died.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -40,6 +43,7 @@ from erasable.workspace.targets.columns import (
     check_subjects,
     find_all,
 )
+from erasable.workspace.targets.local_blobs import Notes, notes_in
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.overwriting import check_overwritten, overwritten
 from erasable.workspace.targets.protocol import People, Plan, Settings, Target
@@ -183,11 +187,12 @@ class IcebergTarget(Target):
 
     def _committed(self, change: Callable[[Any], _T]) -> _T:
         """Change the table as it is now; once more where another writer was faster."""
-        with self._explained("changed"):
+        with self._explained("changed"), self._notes() as notes:
+            self._remove_uncommitted(notes.before)
             for _ in range(_ATTEMPTS):
                 table = self._table()
                 try:
-                    with self._cleaned(table):
+                    with self._cleaned(table, notes):
                         return change(table)
                 except (CommitFailedException, ValidationException):
                     continue
@@ -196,26 +201,39 @@ class IcebergTarget(Target):
             "without; nothing was changed"
         )
 
+    def _notes(self) -> AbstractContextManager[Notes]:
+        """Have notes beside the metadata, where these are files of this machine."""
+        folder = _folder(self._table().metadata_location)
+        return nullcontext(Notes()) if "://" in folder else notes_in(Path(folder))
+
     @contextmanager
-    def _cleaned(self, table: Any) -> Iterator[None]:
-        """Remove what a change has written inside the block if it fails: no history names it."""
+    def _cleaned(self, table: Any, notes: Notes) -> Iterator[None]:
+        """Remove what a change has written inside the block if it fails."""
         true, written = table.io.new_output, list[str]()
 
         def new_output(location: str) -> Any:
             written.append(location)
+            notes.add(location)
             return true(location)
 
         table.io.new_output = new_output
         try:
             yield
         except Exception:
-            history = _history(self._table())
-            named = history.data | history.manifests | history.lists | {*history.metadata}
-            for location in written:
-                if location not in named:
-                    with suppress(OSError):
-                        table.io.delete(location)
+            self._remove_uncommitted(written)
             raise
+
+    def _remove_uncommitted(self, written: Collection[str]) -> None:
+        """Remove those of the files that erasures have written which are in no history."""
+        if not written:
+            return
+        table = self._table()
+        history = _history(table)
+        named = history.data | history.manifests | history.lists | {*history.metadata}
+        for location in written:
+            if location not in named:
+                with suppress(OSError):
+                    table.io.delete(location)
 
     @contextmanager
     def _explained(self, what: str) -> Iterator[None]:
@@ -269,6 +287,7 @@ class IcebergTarget(Target):
                     _remove_empty(location, places)
                 else:
                     n_outside += 1
+        _remove_older_metadata(table)
         if n_outside:
             reasons.append(f"{n_outside} files of earlier versions lie outside of its folder")
         if others := sorted(table.refs().keys() - {"main"}):
@@ -295,6 +314,7 @@ _CATALOGS = sa.text(
     "select catalog_name from iceberg_tables where table_namespace = :namespace "
     "and table_name = :name"
 )
+_METADATA = re.compile(r"(\d+)-[0-9a-f]{8}-[0-9a-f-]{27}\.metadata\.json")
 _PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path")
 
 
@@ -313,6 +333,39 @@ def _expire(table: Any) -> None:
                 update.remove_statistics(each.snapshot_id)
     if gone:
         table.maintenance.expire_snapshots().by_ids(gone).commit()
+
+
+def _remove_older_metadata(table: Any) -> None:
+    """Remove metadata that nobody can commit any more: their number is not above the current one.
+
+    Another table may have its metadata in the same folder. A file that was cut off does not tell
+    of which table it is, so it stays there.
+    """
+    folder, _, current = table.metadata_location.rpartition("/")
+    numbered = _METADATA.fullmatch(current)
+    if numbered is None:
+        return
+    older: dict[str, str | None] = {}
+    for blob in opened_store(folder).blobs():
+        found = _METADATA.fullmatch(blob.name)
+        if found and blob.version is None and blob.name != current:
+            uuid = _uuid_in(table.io, f"{folder}/{blob.name}")
+            older[blob.name] = uuid if int(found[1]) <= int(numbered[1]) else "newer"
+    own = str(table.metadata.table_uuid)
+    is_alone = set(older.values()) <= {own, None}
+    for name, uuid in older.items():
+        if uuid == own or (uuid is None and is_alone):
+            with suppress(FileNotFoundError):
+                table.io.delete(f"{folder}/{name}")
+
+
+def _uuid_in(io: Any, location: str) -> str | None:
+    """Return of which table a file of metadata is; None if it does not say so."""
+    try:
+        with io.new_input(location).open() as file:
+            return str(json.loads(file.read())["table-uuid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _deleted_entries(table: Any) -> int:
@@ -381,6 +434,10 @@ def _is_within(location: str, place: str) -> bool:
 
 def _path(location: str) -> str:
     return location.removeprefix("file://")
+
+
+def _folder(location: str) -> str:
+    return _path(location).rpartition("/")[0]
 
 
 def _remove_empty(location: str, places: Iterable[str]) -> None:
