@@ -30,7 +30,7 @@ TEXTS = [
     " ".join([_RANDOM.bytes(8).hex(), *_RANDOM.choice(_WORDS, 12), _RANDOM.bytes(8).hex()])
     for _ in range(N)
 ]
-_AT_ONCE = 500
+_N_PARTS = 4
 
 
 def leaving(n: int) -> list[int]:
@@ -44,7 +44,7 @@ class Store:
 
     title: str
     clients: tuple[str, ...]  # modules that have to be there
-    make: Callable[[Path], None]  # writes the corpus
+    make: Callable[[Path, int], None]  # writes so many records
     delete: Callable[[Path, list[int]], None]  # its own deletion
     clean: Callable[[Path], None] | None  # what its documentation says to do then
     cleaning: str  # what that is
@@ -73,8 +73,9 @@ def _among(rows: list[int]) -> str:
     return "mail in (" + ", ".join(f"'{MAILS[at]}'" for at in rows) + ")"
 
 
-def _parts() -> list[range]:
-    return [range(at, at + _AT_ONCE) for at in range(0, N, _AT_ONCE)]
+def _parts(n: int) -> list[range]:
+    step = n // _N_PARTS
+    return [range(at, at + step) for at in range(0, n, step)]
 
 
 # -- vector stores ---------------------------------------------------------------------------------
@@ -85,9 +86,9 @@ def _chroma(folder: Path) -> Any:
     return client.get_or_create_collection("docs")
 
 
-def _make_chroma(folder: Path) -> None:
+def _make_chroma(folder: Path, n: int) -> None:
     docs = _chroma(folder)
-    for part in _parts():
+    for part in _parts(n):
         docs.add(
             ids=[f"doc-{at:05}" for at in part], embeddings=VECTORS[part.start : part.stop],
             documents=[TEXTS[at] for at in part], metadatas=[{"mail": MAILS[at]} for at in part],
@@ -107,8 +108,8 @@ def _lance(folder: Path) -> Any:
     return import_module("lancedb").connect(folder / "lance").open_table("docs")
 
 
-def _make_lance(folder: Path) -> None:
-    import_module("lancedb").connect(folder / "lance").create_table("docs", _table(list(range(N))))
+def _make_lance(folder: Path, n: int) -> None:
+    import_module("lancedb").connect(folder / "lance").create_table("docs", _table(list(range(n))))
 
 
 def _delete_lance(folder: Path, rows: list[int]) -> None:
@@ -119,13 +120,13 @@ def _clean_lance(folder: Path) -> None:
     _lance(folder).optimize(cleanup_older_than=timedelta(0))
 
 
-def _make_faiss(folder: Path) -> None:
+def _make_faiss(folder: Path, n: int) -> None:
     faiss = import_module("faiss")
     index = faiss.IndexIVFFlat(faiss.IndexFlatL2(WIDTH), WIDTH, 16)
-    index.train(VECTORS)
-    index.add_with_ids(VECTORS, np.arange(N))
+    index.train(VECTORS[:n])
+    index.add_with_ids(VECTORS[:n], np.arange(n))
     faiss.write_index(index, str(folder / "docs.faiss"))
-    lines = (json.dumps({"id": at, "mail": MAILS[at], "text": TEXTS[at]}) for at in range(N))
+    lines = (json.dumps({"id": at, "mail": MAILS[at], "text": TEXTS[at]}) for at in range(n))
     (folder / "docs.faiss.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
 
@@ -140,12 +141,12 @@ def _qdrant(folder: Path) -> Any:
     return import_module("qdrant_edge").EdgeShard.load(str(folder / "docs"))
 
 
-def _make_qdrant(folder: Path) -> None:
+def _make_qdrant(folder: Path, n: int) -> None:
     edge = import_module("qdrant_edge")
     (folder / "docs").mkdir()
     vectors = edge.EdgeVectorParams(size=WIDTH, distance=edge.Distance.Dot)
     shard = edge.EdgeShard.create(str(folder / "docs"), edge.EdgeConfig(vectors=vectors))
-    for part in _parts():
+    for part in _parts(n):
         points = [
             edge.Point(
                 id=at, vector=VECTORS[at].tolist(), payload={"mail": MAILS[at], "text": TEXTS[at]}
@@ -175,10 +176,10 @@ def _milvus(folder: Path) -> Any:
     return import_module("pymilvus").MilvusClient(str(folder / "milvus.db"))
 
 
-def _make_milvus(folder: Path) -> None:
+def _make_milvus(folder: Path, n: int) -> None:
     client = _milvus(folder)
     client.create_collection("docs", dimension=WIDTH, metric_type="L2")
-    for part in _parts():
+    for part in _parts(n):
         rows = [
             {"id": at, "vector": VECTORS[at].tolist(), "mail": MAILS[at], "text": TEXTS[at]}
             for at in part
@@ -205,9 +206,9 @@ def _clean_milvus(folder: Path) -> None:
 # -- lakes and databases ---------------------------------------------------------------------------
 
 
-def _make_delta(folder: Path) -> None:
+def _make_delta(folder: Path, n: int) -> None:
     write = import_module("deltalake").write_deltalake
-    for part in _parts():
+    for part in _parts(n):
         write(str(folder / "docs"), _lists(list(part)), mode="append")
 
 
@@ -229,9 +230,9 @@ def _iceberg(folder: Path) -> Any:
     return catalog
 
 
-def _make_iceberg(folder: Path) -> None:
+def _make_iceberg(folder: Path, n: int) -> None:
     table = _iceberg(folder).create_table("bench.docs", _lists([0]).schema)
-    for part in _parts():
+    for part in _parts(n):
         table.append(_lists(list(part)))
 
 
@@ -248,10 +249,10 @@ def _clean_iceberg(folder: Path) -> None:
     table.maintenance.expire_snapshots().by_ids(old).commit()
 
 
-def _make_files(folder: Path) -> None:
+def _make_files(folder: Path, n: int) -> None:
     parquet = import_module("pyarrow.parquet")
     (folder / "docs").mkdir()
-    for at, part in enumerate(_parts()):
+    for at, part in enumerate(_parts(n)):
         parquet.write_table(_lists(list(part)), folder / "docs" / f"part-{at}.parquet")
 
 
@@ -264,12 +265,12 @@ def _delete_files(folder: Path, rows: list[int]) -> None:
         parquet.write_table(table.filter(keep), path)
 
 
-def _make_sqlite(folder: Path) -> None:
+def _make_sqlite(folder: Path, n: int) -> None:
     with closing(sqlite3.connect(folder / "docs.db")) as connection, connection:
         connection.execute(
             "create table docs (id integer primary key, mail text, text text, vector blob)"
         )
-        rows = ((at, MAILS[at], TEXTS[at], VECTORS[at].tobytes()) for at in range(N))
+        rows = ((at, MAILS[at], TEXTS[at], VECTORS[at].tobytes()) for at in range(n))
         connection.executemany("insert into docs values (?, ?, ?, ?)", rows)
 
 
@@ -355,7 +356,7 @@ def main() -> None:
     begun = time.perf_counter()
     told = None
     if step == "make":
-        store.make(Path(folder))
+        store.make(Path(folder), N)
     elif step == "delete":
         store.delete(Path(folder), rows)
     elif step == "clean" and store.clean is not None:

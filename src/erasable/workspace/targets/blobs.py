@@ -187,6 +187,35 @@ class LocalStore(Store):
         return (self._root / name).resolve()
 
 
+class Notes:
+    """Names of what a change writes; `before` has those of an attempt that died."""
+
+    def __init__(self, file: BinaryIO | None = None) -> None:
+        self._file = file
+        lines = file.read().decode().splitlines(keepends=True) if file is not None else []
+        self.before = [line[:-1] for line in lines if line.endswith("\n")]
+
+    def add(self, name: str) -> None:
+        """Note a name, before there is something under it."""
+        if self._file is not None:
+            self._file.write(f"{name}\n".encode())
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+
+@contextmanager
+def notes_in(folder: Path) -> Iterator[Notes]:
+    """Have notes in a folder, which stay there if the process dies in the block."""
+    path = folder / f".written{ENDING}"
+    with path.open("a+b") as file:
+        _lock(file, path)
+        file.seek(0)
+        try:
+            yield Notes(file)
+        finally:
+            path.unlink(missing_ok=True)
+
+
 def _refuse_unread(error: OSError) -> None:
     raise SourceError(
         f"the folder {error.filename!r} cannot be read; expected folders that you may read"

@@ -38,6 +38,8 @@ _LOG = "_delta_log/"
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(\.[\w.-]+)?\.(parquet|json)")
 _NOTES = re.compile(r"_delta_log/(?:\d{20}\.)?(\d{20})\.(crc|compacted\.json)")
+_WRITTEN = re.compile(r"(?:part|cdc)-\d{5}-[0-9a-f]{8}-[\w.-]+\.parquet")
+_STAGED = re.compile(r"_delta_log/(?:(\d{20})\.[\w.]+|_last_checkpoint)#\d+")  # of deltalake
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class DeltaTarget(LakeTarget):
             table = self._table()
             table.create_checkpoint()
             version = table.version()
+            self._remove_uncommitted(table)
             self._without_removals(version)
             self._clean_log(version, _Living.of(table))
             return self._kept_elsewhere()
@@ -141,6 +144,15 @@ class DeltaTarget(LakeTarget):
 
     # -- the log -----------------------------------------------------------------------------------
 
+    def _remove_uncommitted(self, table: DeltaTable) -> None:
+        """Remove data files that a process has left which died before it committed them.
+
+        They are older than a writer may take, which is a setting of the table.
+        """
+        for path in table.vacuum(dry_run=True, full=True):
+            if _WRITTEN.fullmatch(path.rpartition("/")[2]):
+                self._store.remove(Blob(path, 0))
+
     def _without_removals(self, version: int) -> None:
         """Take removed files out of a checkpoint: their folders may name people."""
         name = f"{_LOG}{version:020}.checkpoint.parquet"
@@ -161,14 +173,20 @@ class DeltaTarget(LakeTarget):
                     new.write(json.dumps(told).encode())
 
     def _clean_log(self, version: int, living: _Living) -> None:
-        """Remove what versions up to one had, but for the log's own account of which files."""
+        """Remove what versions up to one had, but for the log's own account of which files.
+
+        Files that a process was about to put into the log when it died go as well: their versions
+        are there, by others.
+        """
         for blob in self._store.blobs():
             if blob.version is not None or not blob.name.startswith(_LOG):
                 continue
             if (commit := _COMMIT.fullmatch(blob.name)) and int(commit[1]) <= version:
                 self._clean_commit(blob, living)
-            elif ((old := _CHECKPOINT.fullmatch(blob.name)) and int(old[1]) < version) or (
-                (notes := _NOTES.fullmatch(blob.name)) and int(notes[1]) <= version
+            elif (
+                ((old := _CHECKPOINT.fullmatch(blob.name)) and int(old[1]) < version)
+                or ((notes := _NOTES.fullmatch(blob.name)) and int(notes[1]) <= version)
+                or ((staged := _STAGED.fullmatch(blob.name)) and int(staged[1] or 0) <= version)
             ):
                 self._store.remove(blob)
 

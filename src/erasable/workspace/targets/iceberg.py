@@ -1,15 +1,18 @@
 """Iceberg tables as a target: rows are deleted, then older snapshots and all that only they use.
 
 The law kept here: a file is removed if the history of the table names it and nothing that is kept
-does. What another writer has written and not yet committed is in no history.
+does. What another writer has written and not yet committed is in no history. What an erasure
+writes is noted before, so that the next one removes what it has not committed when it died.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -32,7 +35,7 @@ from pyiceberg.serializers import FromInputFile
 from sqlalchemy.exc import ArgumentError
 
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.blobs import Store
+from erasable.workspace.targets.blobs import Notes, Store, notes_in
 from erasable.workspace.targets.columns import Keys
 from erasable.workspace.targets.lakes import LakeTarget
 from erasable.workspace.targets.overwriting import overwritten
@@ -137,26 +140,41 @@ class IcebergTarget(LakeTarget):
                 every = pa.array([True] * rows.num_rows).to_numpy(zero_copy_only=False)
                 table.overwrite(overwritten(rows, every, self.settings), where)
 
+    def _notes(self, table: Any) -> AbstractContextManager[Notes]:
+        """Have notes beside the metadata, where these are files of this machine."""
+        folder = _folder(table.metadata_location)
+        return nullcontext(Notes()) if "://" in folder else notes_in(Path(folder))
+
     @contextmanager
     def _attempt(self, table: Any) -> Iterator[None]:
-        """Remove what a change has written inside the block if it fails: no history names it."""
+        """Remove what a change has written inside the block if it fails, or if one died before."""
         true, written = table.io.new_output, list[str]()
+        with self._notes(table) as notes:
+            self._remove_uncommitted(notes.before)
 
-        def new_output(location: str) -> Any:
-            written.append(location)
-            return true(location)
+            def new_output(location: str) -> Any:
+                written.append(location)
+                notes.add(location)
+                return true(location)
 
-        table.io.new_output = new_output
-        try:
-            yield
-        except Exception:
-            history = _history(self._table())
-            named = history.data | history.manifests | history.lists | {*history.metadata}
-            for location in written:
-                if location not in named:
-                    with suppress(OSError):
-                        table.io.delete(location)
-            raise
+            table.io.new_output = new_output
+            try:
+                yield
+            except Exception:
+                self._remove_uncommitted(written)
+                raise
+
+    def _remove_uncommitted(self, written: Collection[str]) -> None:
+        """Remove those of the files that erasures have written which are in no history."""
+        if not written:
+            return
+        table = self._table()
+        history = _history(table)
+        named = history.data | history.manifests | history.lists | {*history.metadata}
+        for location in written:
+            if location not in named:
+                with suppress(OSError):
+                    table.io.delete(location)
 
     # -- files that nothing needs ------------------------------------------------------------------
 
@@ -179,6 +197,7 @@ class IcebergTarget(LakeTarget):
                     _remove_empty(location, places)
                 else:
                     n_outside += 1
+        _remove_older_metadata(table)
         if n_outside:
             reasons.append(f"{n_outside} files of earlier versions lie outside of its folder")
         if others := sorted(table.refs().keys() - {"main"}):
@@ -205,6 +224,7 @@ _CATALOGS = sa.text(
     "select catalog_name from iceberg_tables where table_namespace = :namespace "
     "and table_name = :name"
 )
+_METADATA = re.compile(r"(\d+)-[0-9a-f]{8}-[0-9a-f-]{27}\.metadata\.json")
 _PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path")
 
 
@@ -233,6 +253,39 @@ def _expire(table: Any) -> None:
                 update.remove_statistics(each.snapshot_id)
     if gone:
         table.maintenance.expire_snapshots().by_ids(gone).commit()
+
+
+def _remove_older_metadata(table: Any) -> None:
+    """Remove metadata that nobody can commit any more: their number is not above the current one.
+
+    Another table may have its metadata in the same folder. A file that was cut off does not tell
+    of which table it is, so it stays there.
+    """
+    folder, _, current = table.metadata_location.rpartition("/")
+    numbered = _METADATA.fullmatch(current)
+    if numbered is None:
+        return
+    older: dict[str, str | None] = {}
+    for blob in opened_store(folder).blobs():
+        found = _METADATA.fullmatch(blob.name)
+        if found and blob.version is None and blob.name != current:
+            uuid = _uuid_in(table.io, f"{folder}/{blob.name}")
+            older[blob.name] = uuid if int(found[1]) <= int(numbered[1]) else "newer"
+    own = str(table.metadata.table_uuid)
+    is_alone = set(older.values()) <= {own, None}
+    for name, uuid in older.items():
+        if uuid == own or (uuid is None and is_alone):
+            with suppress(FileNotFoundError):
+                table.io.delete(f"{folder}/{name}")
+
+
+def _uuid_in(io: Any, location: str) -> str | None:
+    """Return of which table a file of metadata is; None if it does not say so."""
+    try:
+        with io.new_input(location).open() as file:
+            return str(json.loads(file.read())["table-uuid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _deleted_entries(table: Any) -> int:
@@ -301,6 +354,10 @@ def _is_within(location: str, place: str) -> bool:
 
 def _path(location: str) -> str:
     return location.removeprefix("file://")
+
+
+def _folder(location: str) -> str:
+    return _path(location).rpartition("/")[0]
 
 
 def _remove_empty(location: str, places: Iterable[str]) -> None:

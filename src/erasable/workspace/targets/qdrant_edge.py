@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -38,6 +39,7 @@ _TO_THE_LAST = {"deleted_threshold": 1e-9, "vacuum_min_vector_number": 1}
 _FILLING = " " * (1 << 22)  # a part of a file of the log, which has 32 MiB
 _FILLINGS, _ROUNDS = 9, 4
 _NOBODY = UUID("ffffffff-ffff-4fff-bfff-ffffffffffff")
+_BUILDING, _BESIDE = "temp_segments", ".atomicwrite*"  # folders
 _HEADER = 64  # bytes of a file of the log, at most, before its entries
 
 
@@ -90,6 +92,7 @@ class EdgeStore:
             self.close()
             self._lower_thresholds()
             shard = self._opened(restored=False)
+            self._remove_unfinished()
             shard.optimize()
             shard.flush()
             renewed = self._renew_log()
@@ -130,6 +133,15 @@ class EdgeStore:
             self.close()
             os.replace(self._folder / _KEPT, self._folder / _CONFIG)
             sync_folder(self._folder)
+
+    def _remove_unfinished(self) -> None:
+        """Remove what a process that was killed has not finished; nobody else has the shard.
+
+        Qdrant Edge leaves segments that it was building, with points, and files that were to
+        replace others.
+        """
+        for each in [self._folder / _BUILDING, *self._folder.rglob(_BESIDE)]:
+            shutil.rmtree(each, ignore_errors=True)
 
     # -- the write-ahead log ------------------------------------------------------------------
 
