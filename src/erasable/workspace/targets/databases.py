@@ -221,15 +221,15 @@ class DatabaseTarget(Target):
 
 def _storage(engine: sa.Engine) -> Storage:
     """Return the files of a database."""
-    name, path = engine.dialect.name, str(engine.url.database)
+    name, given = engine.dialect.name, engine.url.database
     if name == "sqlite":
-        return SqliteStorage(Path(path))
+        return SqliteStorage(Path(str(given)))
     if name == "postgresql":
         return PostgresStorage(engine)
     if name in _MYSQL:
         return MysqlStorage(engine)
-    if name == "duckdb" and path not in ("None", "", ":memory:"):
-        found: Storage = import_module(_DUCKDB).DuckStorage(Path(path))
+    if name == "duckdb" and given not in (None, "", ":memory:"):
+        found: Storage = import_module(_DUCKDB).DuckStorage(Path(str(given)))
         return found
     return Storage()
 
