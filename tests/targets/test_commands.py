@@ -164,7 +164,7 @@ def test_there_is_no_program(place: str, message: str) -> None:
 
 
 def test_no_shell_reads_the_command(tmp_path: Path) -> None:
-    with refused(""):
+    with refused("expected"):
         CommandTarget(f"command:false; touch {tmp_path / 'made'}", SETTINGS)
     assert not list(tmp_path.iterdir())
 

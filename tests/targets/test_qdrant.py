@@ -438,7 +438,7 @@ def test_a_key_comes_from_the_environment(server: str, monkeypatch: pytest.Monke
     "place", ["qdrant+http://:geheim@127.0.0.1:1#docs", "qdrant+http://:geheim@127.0.0.1:x#docs"]
 )
 def test_a_server_that_is_not_there(place: str) -> None:
-    with refused(""):
+    with refused("expected"):
         QdrantTarget(place, SETTINGS)
 
 

@@ -208,7 +208,7 @@ def test_a_wrong_password_is_refused_and_not_shown(server: Server) -> None:
     ["redis://ann:geheim@127.0.0.1:1/0#doc:*", "redis://:geheim@/0", "redis://:geheim@db:port/0"],
 )
 def test_a_server_that_is_not_there(place: str) -> None:
-    with refused(""):
+    with refused("expected"):
         RedisTarget(place, SETTINGS)
 
 

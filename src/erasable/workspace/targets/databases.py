@@ -35,7 +35,7 @@ _MYSQL = ("mysql", "mariadb")
 _DUCKDB = "erasable.workspace.targets.duckdb_file"  # which imports its client
 
 T = TypeVar("T")
-Values = dict[Key, Any]
+ByKey = dict[Key, Any]
 """Rows of a table by their keys, each with the identity that it was found by."""
 
 
@@ -119,10 +119,10 @@ class DatabaseTarget(Target):
 
     def _candidates(
         self, people: People, connection: sa.Connection
-    ) -> tuple[Layout, dict[Subject, Values], dict[tuple[Subject, Any], str]]:
+    ) -> tuple[Layout, dict[Subject, ByKey], dict[tuple[Subject, Any], str]]:
         """Find rows, without a lock; and the people, by the identities of these rows."""
         layout = layout_of(connection, self.shown, self.settings)
-        wanted: dict[Subject, Values] = {}
+        wanted: dict[Subject, ByKey] = {}
         names: dict[tuple[Subject, Any], str] = {}
         for owner in layout.owners:
             of = wanted.setdefault(owner.subject, {})
@@ -141,7 +141,7 @@ class DatabaseTarget(Target):
     def _tried(
         self,
         layout: Layout,
-        wanted: Mapping[Subject, Values],
+        wanted: Mapping[Subject, ByKey],
         names: Mapping[tuple[Subject, Any], str],
         plan: Plan,
         connection: sa.Connection,
@@ -221,15 +221,15 @@ class DatabaseTarget(Target):
 
 def _storage(engine: sa.Engine) -> Storage:
     """Return the files of a database."""
-    name, path = engine.dialect.name, str(engine.url.database)
+    name, given = engine.dialect.name, engine.url.database
     if name == "sqlite":
-        return SqliteStorage(Path(path))
+        return SqliteStorage(Path(str(given)))
     if name == "postgresql":
         return PostgresStorage(engine)
     if name in _MYSQL:
         return MysqlStorage(engine)
-    if name == "duckdb" and path not in ("None", "", ":memory:"):
-        found: Storage = import_module(_DUCKDB).DuckStorage(Path(path))
+    if name == "duckdb" and given not in (None, "", ":memory:"):
+        found: Storage = import_module(_DUCKDB).DuckStorage(Path(str(given)))
         return found
     return Storage()
 
@@ -275,9 +275,9 @@ def _refuse_unreadable(rows: Iterable[Any], owner: Owner) -> None:
         )
 
 
-def _still(connection: sa.Connection, owner: Owner, wanted: Values) -> Values:
+def _still(connection: sa.Connection, owner: Owner, wanted: ByKey) -> ByKey:
     """Return the rows that still have the value that they were found by; they are locked."""
-    found: Values = {}
+    found: ByKey = {}
     n_rows = 0
     for row in relations.locked(connection, owner.table, wanted, owner.column):
         n_rows += 1

@@ -1,4 +1,4 @@
-"""What tables of lakes have in common: one commit changes rows, and then old files are removed."""
+"""Tables of lakes: one commit changes their rows, and then the files of older versions leave."""
 
 from __future__ import annotations
 

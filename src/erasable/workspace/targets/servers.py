@@ -28,7 +28,7 @@ class _ServerStorage(Storage, ABC):
     def compact(self, tables: Sequence[sa.Table]) -> list[str]:
         """Have tables written anew."""
         reasons = []
-        for name, table in self._named(tables).items():
+        for name, table in self._named(tables):
             try:
                 with self._engine.connect() as connection:
                     connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -38,8 +38,8 @@ class _ServerStorage(Storage, ABC):
                 reasons.append(f"table {name!r} was not written anew ({type(error).__name__})")
         return reasons
 
-    def _named(self, tables: Sequence[sa.Table]) -> dict[str, sa.Table]:
-        return {table.key: table for table in tables}
+    def _named(self, tables: Sequence[sa.Table]) -> list[tuple[str, sa.Table]]:
+        return [(table.key, table) for table in tables]
 
     @abstractmethod
     def _rewritten(self, connection: sa.Connection, table: sa.Table) -> bool:
@@ -80,8 +80,8 @@ class PostgresStorage(_ServerStorage):
             reasons.append("this user may not have the server write out what is in memory")
         return reasons
 
-    def _named(self, tables: Sequence[sa.Table]) -> dict[str, sa.Table]:
-        return super()._named(tables) | {_STATISTICS.name: _STATISTICS}
+    def _named(self, tables: Sequence[sa.Table]) -> list[tuple[str, sa.Table]]:
+        return [*super()._named(tables), (_STATISTICS.name, _STATISTICS)]
 
     def _rewritten(self, connection: sa.Connection, table: sa.Table) -> bool:
         connection.exec_driver_sql("set lock_timeout = '30s'")
@@ -97,7 +97,7 @@ class PostgresStorage(_ServerStorage):
                 found.reasons += _elsewhere(connection)
                 folder = _folder(connection)
                 named = self._named(tables)
-                paths = {name: _paths(connection, table) for name, table in named.items()}
+                paths = [(name, _paths(connection, table)) for name, table in named]
         except SQLAlchemyError as error:
             found.reasons.append(f"its files cannot be found ({type(error).__name__})")
             return found
@@ -106,7 +106,7 @@ class PostgresStorage(_ServerStorage):
             return found
         gone, stay = marks.every(), living.every()
         there = set[bytes]()
-        for name, of in paths.items():
+        for name, of in paths:
             files = [file for path in sorted(of) for file in _parts(folder / path)]
             there |= _search(files, gone | stay, gone, f"table {name!r}", found)
         found.n_living = living.count(there)
