@@ -169,6 +169,24 @@ def test_rows_are_overwritten(tmp_path: Path, action: str) -> None:
 # -- Parquet ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", ["list", "large", "fixed", "struct"])
+def test_a_vector_that_others_have_as_well_is_not_looked_for(tmp_path: Path, kind: str) -> None:
+    vectors = np.random.default_rng(7).normal(size=(20, 16)).astype(np.float32)
+    vectors[9] = vectors[2]
+    vectors[10] = -vectors[4]
+    types = {"large": pa.large_list(pa.float32()), "fixed": pa.list_(pa.float32(), 16)}
+    column = pa.array(vectors.tolist(), types.get(kind, pa.list_(pa.float32())))
+    if kind == "struct":
+        column = pa.StructArray.from_arrays([column], ["inner"])
+    path = tmp_path / "visits.parquet"
+    pq.write_table(pa.table({"mail": [mail(n) for n in range(20)], "vector": column}), path)
+    plan, verdict = erased(target(path), mail(2), mail(4))
+    looked_for = [numbers for _, numbers in plan.marks.pieces()]
+    assert len(looked_for) == 1
+    assert looked_for[0] in np.lib.stride_tricks.sliding_window_view(vectors[4], 12)
+    assert verdict.word == PURGED
+
+
 def test_parquet_keeps_its_schema_and_settings(tmp_path: Path) -> None:
     mails = [mail(n % 40) for n in range(400)]
     table = pa.table(

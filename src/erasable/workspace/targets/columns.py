@@ -21,6 +21,7 @@ from erasable.workspace.targets import residue
 from erasable.workspace.targets.marks import forms_of, is_vector
 from erasable.workspace.targets.protocol import N_LIVING, People, Plan, Settings, Subject
 from erasable.workspace.targets.records import in_parts, leaves
+from erasable.workspace.targets.vector_forms import numbers_of, piece_of
 
 Keys: TypeAlias = "list[tuple[int, Any]]"
 """Values that name people, each with the number of its subject."""
@@ -118,6 +119,8 @@ class ArrowBatch(Batch):
                 filled = pc.fill_null(plain.cast(pa.large_string()), "")
                 for chunk in pc.binary_join_element_wise(filled, _NOTHING, _BETWEEN).chunks:
                     yield chunk.buffers()[2].to_pybytes() if len(chunk) else b""
+            elif (numbers := _numbers_in(plain)) is not None:
+                yield numbers.tobytes()
             elif not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
                 values = (leaf for value in plain.to_pylist() for leaf in leaves_of(value))
                 yield b"\0".join(_bytes_of(value) for value in values)
@@ -136,9 +139,22 @@ class ArrowBatch(Batch):
         return found
 
 
+def _numbers_in(column: pa.ChunkedArray) -> np.ndarray | None:
+    """Return the numbers of a column of vectors, one after the other; None for another column."""
+    kind = column.type
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    if not any(each(kind) for each in lists):
+        return None
+    flat = pc.list_flatten(column, recursive=True)
+    if flat.null_count or not (pa.types.is_floating(flat.type) or pa.types.is_integer(flat.type)):
+        return None
+    found: np.ndarray = flat.to_numpy().astype("<f8")
+    return found
+
+
 def _bytes_of(value: Any) -> bytes:
     if is_vector(value):
-        return b"\0".join(forms_of(value))
+        return np.asarray(value, dtype="<f8").tobytes()
     return value if isinstance(value, bytes) else str(value).encode()
 
 
@@ -318,7 +334,9 @@ class Finder:
     def _note(self, values: Iterable[Any]) -> None:
         for value in values:
             if _is_long(value):
-                self._others[value] = _bytes_of(value).strip().lower()
+                # of a vector the piece that is looked for in files, too
+                plain = numbers_of(piece_of(np.array(value, float))) if is_vector(value) else value
+                self._others[value] = _bytes_of(plain).strip().lower()
 
 
 def _is_long(value: Any) -> bool:
