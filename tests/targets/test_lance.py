@@ -226,9 +226,9 @@ def test_a_killed_erasure_is_finished_by_the_next(tmp_path: Path) -> None:
     _, place = fresh("whole")
     n_lines = erased_apart(place, ("email", "email"), identities, begin="delete", end="files")
     assert n_lines is not None
-    for kill in range(10):
+    for kill in range(4):
         folder, place = fresh(f"killed{kill}")
-        at = 1 + kill * (n_lines - 1) // 9
+        at = 1 + kill * (n_lines - 1) // 3
         assert (
             erased_apart(place, ("email", "email"), identities, at, begin="delete", end="files")
             is None

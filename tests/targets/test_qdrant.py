@@ -366,7 +366,7 @@ target.erase(target.find(Named(*map(email, SOME))))
 
 def test_a_killed_erasure_of_the_local_mode_is_finished_by_the_next(local: Path) -> None:
     before = read_local(local)
-    assert all(killed(KILLED_LOCAL, local, min(n, 8)) for n in range(0, 100, 10))
+    assert all([killed(KILLED_LOCAL, local, n) for n in (0, 4, 8, 8)])
     with QdrantTarget(f"qdrant:{local}#docs", SETTINGS) as target:
         _, verdict = erased(target, *map(email, SOME))
     assert verdict.word == PURGED
