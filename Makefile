@@ -11,6 +11,8 @@ QUARTERS := $(or $(QUARTER),1 2 3 4)
 DRAWN := --seed $(SEED)$(QUARTER)
 # Of processes, on each database.
 KILLS ?= $(if $(QUARTER),15,60)
+# Of erasures from each kind of targets.
+TARGET_KILLS ?= $(if $(QUARTER),8,50)
 # Files of models with changed fields, in FILES_SECONDS at most.
 FILES ?= 5000
 FILES_SECONDS ?= $(if $(QUARTER),30,120)
@@ -27,7 +29,7 @@ CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernel
 # Tests start hundreds of interpreters, each of which would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check docs papers soak neural boosting serving targets exits cluster-kills wheel release-check compatibility bench clean
+.PHONY: help setup demo test check docs papers soak neural boosting serving targets exits cluster-kills target-kills wheel release-check compatibility bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -96,13 +98,16 @@ soak: setup
 QUARTER_1 := neural
 QUARTER_2 := boosting serving wheel exits
 QUARTER_3 := compatibility
-QUARTER_4 := cluster-kills
+QUARTER_4 := cluster-kills target-kills
 
 exits: setup
 	$(BIN)/python tests/soak/exits.py $(DRAWN)
 
 cluster-kills: setup
 	$(BIN)/python -W ignore tests/soak/cluster_kills.py $(DRAWN) --kills 10 --minutes 5
+
+target-kills: setup $(VENV)/.installed-targets
+	$(BIN)/python tests/soak/target_kills.py $(DRAWN) --kills $(TARGET_KILLS)
 
 # Networks need torch, of 200 MB and more, which nothing else does: it comes here, and tests and
 # documentation are run once more for what it adds.

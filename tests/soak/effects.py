@@ -136,9 +136,7 @@ def _be_child(
         os.dup2(said, 1)
         os.dup2(said, 2)
         if calls:
-            listener = _filtered(calls)
-            socket.send_fds(to, [b"x"], [listener])
-            os.close(listener)
+            _send_listener(calls, to)
         told = run()
     except BaseException:
         error = traceback.format_exc()
@@ -149,6 +147,16 @@ def _be_child(
                 data = data[to.sendmsg([data]) :]
         finally:
             os._exit(0)
+
+
+def _send_listener(calls: Collection[str], to: socket.socket) -> None:
+    try:
+        listener = _filtered(calls)
+    except OSError:
+        to.sendmsg([b"x"])
+        raise
+    socket.send_fds(to, [b"x"], [listener])
+    os.close(listener)
 
 
 def _filtered(calls: Collection[str]) -> int:

@@ -44,8 +44,7 @@ from target_places import GONE, PLACES, N, Place, Row  # noqa: E402
 from target_stores import MAILS  # noqa: E402
 
 from erasable.core.artifact import sync_folder  # noqa: E402
-from erasable.workspace.targets import kinds  # noqa: E402
-from erasable.workspace.targets.protocol import Plan, Target  # noqa: E402
+from erasable.workspace.targets.protocol import Plan  # noqa: E402
 from erasable.workspace.targets.steps import Verdict, erase  # noqa: E402
 
 PEOPLE = Named(*(MAILS[at] for at in GONE))
@@ -90,15 +89,13 @@ class Killing:
         self._stay = [row for row in self._before if row[0] not in GONE]
         if self._do(place.has_files) and not self._do(lambda: place.left(GONE)):
             raise WrongError("the files are searched for people in vain before they are erased")
-        self._first = forked(self._found_again, self._output, place.calls).calls
+        self._first = forked(self._found, self._output, place.calls).calls
         self._do(place.renew)
         ended = forked(self._erased, self._output, place.calls)
         self._last = ended.calls
         self._verdict: Verdict = self._right(ended)
-        self._names: Counter[str] | None = None
-        self._n_others = self._do(lambda: place.left(OTHERS))
-        self._look_at_the_end(self._verdict)
-        self._names = self._do(self._general_names)
+        self._files: tuple[int, Counter[str]] | None = None
+        self._files = self._look_at_the_end()
 
     def live(self, told: Told, most: int) -> None:
         """Erase with a kill or two, at most so many, and once more; look at what there is."""
@@ -116,7 +113,7 @@ class Killing:
                 told.n_inside += ended.was_killed and self._plan.exists()
                 if looked:
                     self._look_between()
-            self._look_at_the_end(self._right(forked(self._erased, self._output)))
+            self._look_at_the_end()
         except (WrongError, TimeoutError) as fault:
             told.faults.append(f"{self._place.name}, {', then '.join(map(str, points))}: {fault}")
 
@@ -135,15 +132,12 @@ class Killing:
             raise WrongError(ended.error)
         return ended.told
 
-    def _opened(self) -> Target:
-        return kinds.opened(self._place.address, self._place.settings)
-
     def _erased(self) -> Verdict:
         """Erase as a workspace does: what was found is kept before it leaves."""
         plan = Plan()
         if self._plan.exists():
             plan = Plan.from_json(json.loads(self._plan.read_text()))
-        with self._opened() as target:
+        with self._place.opened() as target:
             return erase(target, PEOPLE, plan, self._keep)
 
     def _keep(self, plan: Plan) -> None:
@@ -152,12 +146,20 @@ class Killing:
         beside.replace(self._plan)
         sync_folder(beside.parent)
 
-    def _found_again(self) -> Plan:
-        with self._opened() as target:
-            return target.find(PEOPLE)
+    def _found(self) -> bool:
+        with self._place.opened() as target:
+            return bool(target.find(PEOPLE))
 
-    def _general_names(self) -> Counter[str]:
-        return Counter(re.sub(r"[0-9a-f]{8}[0-9a-f-]*|\d+", "#", x) for x in self._place.names())
+    def _finished(self) -> tuple[Verdict, bool]:
+        return self._erased(), self._found()
+
+    def _looked_through(self) -> tuple[int, int, Counter[str]]:
+        """Return of how many people and of how many others files have something, and their names.
+
+        The names are without numbers.
+        """
+        names = (re.sub(r"[0-9a-f]{8}[0-9a-f-]*|\d+", "#", each) for each in self._place.names())
+        return self._place.left(GONE), self._place.left(OTHERS), Counter(names)
 
     # -- what has to be so -------------------------------------------------------------------------
 
@@ -168,18 +170,26 @@ class Killing:
         if more := Counter(found) - Counter(self._before):
             raise WrongError(f"between: there are records that were not there: {_some(more)}")
 
-    def _look_at_the_end(self, verdict: Verdict) -> None:
+    def _look_at_the_end(self) -> tuple[int, Counter[str]]:
+        """Erase without a kill, and look at everything.
+
+        Return of how many others files have something, and the names of files.
+        """
+        verdict, is_found = self._do(self._finished)
+        if is_found:
+            raise WrongError("people are found again")
         if verdict.word != self._verdict.word:
             raise WrongError(f"the verdict is {verdict.word!r}: {verdict.reason}")
         self._same(self._do(self._place.read), "at the end")
-        if self._do(self._found_again):
-            raise WrongError("people are found again")
-        if n := self._do(lambda: self._place.left(GONE)):
-            raise WrongError(f"files have something of {n} people")
-        if self._do(lambda: self._place.left(OTHERS)) < self._n_others:
+        n_left, n_others, names = self._do(self._looked_through)
+        if n_left:
+            raise WrongError(f"files have something of {n_left} people")
+        usual_others, usual_names = self._files or (n_others, names)
+        if n_others < usual_others:
             raise WrongError("files have less of others than after an erasure without a kill")
-        if self._names is not None and (more := self._do(self._general_names) - self._names):
+        if more := names - usual_names:
             raise WrongError(f"more files or tables than without a kill: {_some(more)}")
+        return n_others, names
 
     def _same(self, found: list[Row], when: str) -> None:
         found_, stay = Counter(found), Counter(self._stay)

@@ -26,7 +26,8 @@ from effects import FILES, SOCKETS
 from lakes import texts_in
 from target_stores import MAILS, STORES, TEXTS, VECTORS, WIDTH
 
-from erasable.workspace.targets.protocol import Settings, Subject
+from erasable.workspace.targets import kinds
+from erasable.workspace.targets.protocol import Settings, Subject, Target
 
 __all__ = ["GONE", "PLACES", "N", "Place", "Row"]
 
@@ -52,7 +53,7 @@ class Place(ABC):
     subject = Subject("mail", "email")
     cascade: tuple[str, ...] = ()
     is_coded = False  # files of Parquet and Avro
-    has_texts = True  # which its files have as they are
+    has_vectors = True
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
@@ -76,6 +77,10 @@ class Place(ABC):
     @abstractmethod
     def read(self) -> list[Row]:
         """Return all records, by the place's own client, in an order of their own."""
+
+    def opened(self) -> Target:
+        """Open it as a target."""
+        return kinds.opened(self.address, self.settings)
 
     def import_clients(self) -> None:
         """Import what forks need, but open nothing."""
@@ -114,7 +119,8 @@ class Place(ABC):
     def marks(self, at: int) -> list[bytes]:
         """Return what files have of a person."""
         texts = [MAILS[at].encode(), TEXTS[at][:16].encode(), TEXTS[at][-16:].encode()]
-        return [*(texts if self.has_texts else ()), VECTORS[at].tobytes()]
+        vectors = [VECTORS[at].tobytes()] if self.has_vectors else []
+        return [*texts, *vectors]
 
 
 class _Measured(Place):

@@ -104,13 +104,13 @@ def killed_erasures(
     begin: str = "",
     end: str = "",
 ) -> Iterator[tuple[Path, str]]:
-    """Return ten folders and places that `fresh` has made, after an erasure that was killed."""
+    """Return four folders and places that `fresh` has made, after an erasure that was killed."""
     _, place = fresh("whole")
     n_lines = erased_apart(place, identities, begin=begin, end=end)
     assert n_lines is not None
-    for kill in range(10):
+    for kill in range(4):
         folder, place = fresh(f"killed{kill}")
-        at = 1 + kill * (n_lines - 1) // 9
+        at = 1 + kill * (n_lines - 1) // 3
         assert erased_apart(place, identities, at, begin, end) is None
         yield folder, place
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -256,6 +259,26 @@ def test_a_killed_erasure_is_finished_by_the_next(tmp_path: Path) -> None:
         assert not left_in(Path(place), [LEAST, mail(4)])
         n += 5
     assert n > 25
+
+
+def test_what_was_never_committed_is_removed(tmp_path: Path) -> None:
+    """An entry of the log whose version is there, and data that are older than a writer may be."""
+    place = tmp_path / "visits"
+    written(place, 2)
+    log = place / "_delta_log"
+    entry = {"commitInfo": {"operationParameters": {"predicate": f"mail = '{LEAST}'"}}}
+    for name in (f"{1:020}.json#1", f"{1:020}.checkpoint.parquet#2", "_last_checkpoint#1"):
+        (log / name).write_text(json.dumps(entry))
+    old = place / f"part-00000-{uuid4()}-c000.snappy.parquet"
+    new, foreign = old.with_name(f"part-00000-{uuid4()}-c000.snappy.parquet"), place / "README"
+    for path, age in ((old, 8), (new, 6), (foreign, 8)):  # days; of the table they are seven
+        pq.write_table(visits(2, 60, first=int(path == new)), path)
+        os.utime(path, (time.time() - 86_400 * age,) * 2)
+    _, verdict = erased(target(place), LEAST)
+    assert (verdict.word, verdict.reason) != (PURGED, None)
+    assert set(left_in(place, [LEAST])) == {"README"}
+    assert not [path.name for path in log.iterdir() if "#" in path.name]
+    assert (old.exists(), new.exists(), foreign.exists()) == (False, True, True)
 
 
 def _finish(place: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -309,16 +310,37 @@ def test_a_killed_erasure_is_finished_by_the_next(tmp_path: Path) -> None:
         erased(target(folder), LEAST, mail(4))
         target(folder).compact()
         assert rows_of(folder) == others
-        _only_uncommitted_files_have_them(folder)
+        assert not left_in(folder, [LEAST, mail(4)])
+        table = catalog_of(folder).load_table("shop.visits")
+        named = {table.metadata_location.rpartition("/")[2]}
+        assert {path.name for path in folder.rglob("*.json")} == named
         n += 8
     assert n > 40
 
 
-def _only_uncommitted_files_have_them(folder: Path) -> None:
-    """A data file that was not committed is in no history; the search of the erasure tells it."""
-    table = catalog_of(folder).load_table("shop.visits")
-    named = {Path(task.file.file_path).name for task in table.scan().plan_files()}
-    assert not {Path(name).name for name in left_in(folder, [LEAST, mail(4)])} & named
+def test_metadata_of_others_stay_in_the_same_folder(tmp_path: Path) -> None:
+    written(tmp_path, 1)
+    own = tmp_path / "house" / "shop" / "visits" / "metadata"
+    folder = str(own)
+    other = catalog_of(tmp_path).create_table(
+        "shop.other", visits(1, 1).schema, properties={"write.metadata.path": folder}
+    )
+    other.append(visits(10, 10))
+    was_cut_off = own / f"00000-{uuid4()}.metadata.json"
+    was_cut_off.write_text("{")
+    erased(target(tmp_path), LEAST)
+    assert catalog_of(tmp_path).load_table("shop.other").scan().to_arrow().num_rows == 10
+    assert was_cut_off.exists()
+
+
+def test_metadata_that_was_cut_off_goes_where_the_table_is_alone(tmp_path: Path) -> None:
+    written(tmp_path, 2)
+    own = tmp_path / "house" / "shop" / "visits" / "metadata"
+    older, newer = (own / f"{n:05}-{uuid4()}.metadata.json" for n in (1, 99))
+    for each in (older, newer):
+        each.write_text("{")
+    erased(target(tmp_path), LEAST)
+    assert (older.exists(), newer.exists()) == (False, True)
 
 
 def test_a_disk_that_is_full_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ pytest.importorskip("pymilvus", reason="Milvus is optional")
 
 import numpy as np
 import pyarrow.parquet as pq
-from apart import answer_apart, killed
+from apart import answer_apart
 from corpus import (
     MANY,
     ONE,
@@ -27,7 +27,7 @@ from corpus import (
     there,
 )
 from milvus_lite import MilvusLite, server_manager_instance
-from people import Named, erased
+from people import erased
 from pymilvus import DataType, MilvusClient
 from refusals import refused
 
@@ -154,41 +154,6 @@ def test_earlier_versions_leave_as_well(store: Path) -> None:
     with MilvusTarget(f"milvus:{store}#docs", SETTINGS) as target:
         erased(target, email(7))
     assert left(store, [7]) == (0, 0, 0)
-
-
-KILLED = """
-from pathlib import Path
-from erasable.workspace.targets import milvus_files
-from test_milvus import MilvusTarget, Named, SETTINGS, SOME, email
-
-target = MilvusTarget(f"milvus:{sys.argv[1]}#docs", SETTINGS)
-plan = target.find(Named(*map(email, SOME)))
-MilvusTarget.delete = dying(MilvusTarget.delete)
-MilvusTarget.close = dying(MilvusTarget.close)
-os.replace = dying(os.replace)
-os.fsync = dying(os.fsync)
-Path.unlink = dying(Path.unlink)
-milvus_files.pq.write_table = dying(milvus_files.pq.write_table)
-target.erase(plan)
-target.compact()
-"""
-
-
-@pytest.mark.soak
-def test_a_killed_erasure_is_finished_by_the_next(store: Path) -> None:
-    before = read(store)
-    stay = {at: before[at] for at in before if at not in set(map(key, SOME))}
-    n_killed = 0
-    for n in range(10):  # an attempt begins where the one before died
-        n_killed += killed(KILLED, store, n)
-        found = read(store)
-        assert {at: found[at] for at in stay} == stay
-    assert n_killed >= 8
-    with MilvusTarget(f"milvus:{store}#docs", SETTINGS) as target:
-        target.erase(target.find(Named(*map(email, SOME))))
-        assert target.compact() == []
-    assert left(store, SOME) == (0, 0, 0)
-    assert read(store) == stay
 
 
 def test_snapshots_keep_records(store: Path) -> None:

@@ -265,16 +265,15 @@ def _remove_older_metadata(table: Any) -> None:
     numbered = _METADATA.fullmatch(current)
     if numbered is None:
         return
-    older: dict[str, str | None] = {}
+    of_table: dict[str, str | None] = {}
     for blob in opened_store(folder).blobs():
-        found = _METADATA.fullmatch(blob.name)
-        if found and blob.version is None and blob.name != current:
-            uuid = _uuid_in(table.io, f"{folder}/{blob.name}")
-            older[blob.name] = uuid if int(found[1]) <= int(numbered[1]) else "newer"
+        if _METADATA.fullmatch(blob.name) and blob.version is None:
+            of_table[blob.name] = _uuid_in(table.io, f"{folder}/{blob.name}")
     own = str(table.metadata.table_uuid)
-    is_alone = set(older.values()) <= {own, None}
-    for name, uuid in older.items():
-        if uuid == own or (uuid is None and is_alone):
+    is_alone = set(of_table.values()) <= {own, None}
+    for name, uuid in of_table.items():
+        is_past = name != current and int(name.partition("-")[0]) <= int(numbered[1])
+        if is_past and (uuid == own or (uuid is None and is_alone)):
             with suppress(FileNotFoundError):
                 table.io.delete(f"{folder}/{name}")
 

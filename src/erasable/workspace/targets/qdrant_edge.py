@@ -39,7 +39,7 @@ _TO_THE_LAST = {"deleted_threshold": 1e-9, "vacuum_min_vector_number": 1}
 _FILLING = " " * (1 << 22)  # a part of a file of the log, which has 32 MiB
 _FILLINGS, _ROUNDS = 9, 4
 _NOBODY = UUID("ffffffff-ffff-4fff-bfff-ffffffffffff")
-_BUILDING, _BESIDE = "temp_segments", ".atomicwrite*"  # folders
+_BUILDING, _BESIDE = "temp_segments/*", ".atomicwrite*"  # folders
 _HEADER = 64  # bytes of a file of the log, at most, before its entries
 
 
@@ -140,7 +140,7 @@ class EdgeStore:
         Qdrant Edge leaves segments that it was building, with points, and files that were to
         replace others.
         """
-        for each in [self._folder / _BUILDING, *self._folder.rglob(_BESIDE)]:
+        for each in [*self._folder.glob(_BUILDING), *self._folder.rglob(_BESIDE)]:
             shutil.rmtree(each, ignore_errors=True)
 
     # -- the write-ahead log ------------------------------------------------------------------
