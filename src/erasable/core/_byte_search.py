@@ -30,15 +30,16 @@ class ByteSearch:
 
     def __init__(self, strings: Iterable[bytes]) -> None:
         """Prepare a search; ValueError for strings that are too short."""
-        self._given = list(dict.fromkeys(strings))
+        self._given: dict[bytes, list[bytes]] = {}  # by their letters as small ones
+        for each in dict.fromkeys(strings):
+            self._given.setdefault(each.lower(), []).append(each)
         if any(len(each) < _WIDTHS[-1] for each in self._given):
             raise ValueError(f"a mark is shorter than {_WIDTHS[-1]} bytes")
         # bytes of a stream that are looked at again with those that follow
         self.overlap = max(map(len, self._given), default=1) - 1
         self._parts: list[tuple[list[bytes], Patterns, np.ndarray]] = []
-        lower = list(dict.fromkeys(each.lower() for each in self._given))
         for width, longer in zip(_WIDTHS, (float("inf"), _WIDTHS[0]), strict=True):
-            own = [each for each in lower if width <= len(each) < longer]
+            own = [each for each in self._given if width <= len(each) < longer]
             if own:
                 self._parts.append((own, _patterns(own, width), np.zeros(len(own), dtype=np.bool_)))
 
@@ -68,8 +69,8 @@ class ByteSearch:
 
     def found(self) -> set[bytes]:
         """Return the strings that were found, as they were given."""
-        lower = {own[at] for own, _, found in self._parts for at in np.flatnonzero(found)}
-        return {each for each in self._given if each.lower() in lower}
+        lower = (own[at] for own, _, found in self._parts for at in np.flatnonzero(found))
+        return {each for found in lower for each in self._given[found]}
 
 
 def overlapping(parts: Iterable[bytes], n: int) -> Iterator[bytes]:

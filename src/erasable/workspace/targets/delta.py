@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from datetime import date, datetime, timedelta
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from erasable.workspace.targets.columns import (
     find_all,
     is_text,
 )
+from erasable.workspace.targets.halving import Ranges, change_by_halves, hull
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.overwriting import MASK, check_overwritten, is_kept
 from erasable.workspace.targets.protocol import People, Plan, Settings, Target
@@ -43,11 +45,12 @@ _FEATURES = {
     "invariants", "timestampNtz",
 }  # fmt: skip
 _TOLD = ("mode", "partitionBy", "status")  # parameters of a commit without values of rows
+_RANGED = str | int | date  # types of values, in predicates
+_CUT = timedelta(seconds=1)  # more than a log cuts off the greatest time of a file
 _LOG = "_delta_log/"
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(\.[\w.-]+)?\.(parquet|json)")
 _NOTES = re.compile(r"_delta_log/(?:\d{20}\.)?(\d{20})\.(crc|compacted\.json)")
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +94,24 @@ class DeltaTarget(Target):
         return plan
 
     def erase(self, plan: Plan) -> None:
-        """Delete rows, or overwrite them, in one commit."""
+        """Delete rows, or overwrite them, in one commit if no other writer is faster."""
         if keys := plan.keys.get(self._name):
             where = self._predicate(keys)
-            self._committed(lambda table: self._change(table, where))
+            if not self._is_done(lambda table: self._change(table, where)):
+                self._refuse_unless(
+                    change_by_halves(
+                        _ranges(self._table()),
+                        lambda files: self._is_done(
+                            lambda table: self._change(table, f"({where}) AND {_within(files)}")
+                        ),
+                        _ATTEMPTS,
+                    )
+                )
 
     def compact(self) -> list[str]:
         """Remove the files of older versions, and what the log says of their values."""
         with self._explained("cleaned"):
-            self._committed(_vacuum)
+            self._refuse_unless(any(self._is_done(_vacuum) for _ in range(_ATTEMPTS)))
             table = self._table()
             table.create_checkpoint()
             version = table.version()
@@ -179,18 +191,21 @@ class DeltaTarget(Target):
         }
         table.update(updates=changes, predicate=where)
 
-    def _committed(self, change: Callable[[DeltaTable], _T]) -> _T:
-        """Change the table as it is now; once more where another writer was faster."""
+    def _is_done(self, change: Callable[[DeltaTable], Any]) -> bool:
+        """Change the table as it is now; tell whether no other writer was faster."""
         with self._explained("changed"):
-            for _ in range(_ATTEMPTS):
-                try:
-                    return change(self._table())
-                except CommitFailedError:
-                    continue
-        raise SourceError(
-            f"the table {self.shown!r} is changed by others again and again; expected a moment "
-            "without; nothing was changed"
-        )
+            try:
+                change(self._table())
+            except CommitFailedError:
+                return False
+        return True
+
+    def _refuse_unless(self, is_done: bool) -> None:
+        if not is_done:
+            raise SourceError(
+                f"the table {self.shown!r} is changed by others again and again; expected a moment "
+                "without; the next attempt erases what is left"
+            )
 
     @contextmanager
     def _explained(self, what: str) -> Iterator[None]:
@@ -268,6 +283,31 @@ class DeltaTarget(Target):
                     new.write(after.encode())
 
 
+def _ranges(table: DeltaTable) -> list[Ranges]:
+    """Return the ranges of the files, as the log has them, those of the oldest first."""
+    found = list[Ranges]()
+    files = pa.table(table.get_add_actions()).to_pylist()
+    for file in sorted(files, key=lambda each: (each["modification_time"], each["path"])):
+        least, greatest, n_null = (file.get(each) or {} for each in ("min", "max", "null_count"))
+        ends = {name: (value, value) for name, value in (file.get("partition") or {}).items()}
+        for name, low in least.items():
+            if n_null.get(name) == 0 and not isinstance(low, str):  # which may be cut off
+                ends[name] = low, greatest.get(name)
+        found.append(
+            {name: each for name, each in ends.items() if all(isinstance(v, _RANGED) for v in each)}
+        )
+    return found
+
+
+def _within(files: Sequence[Ranges]) -> str:
+    """Return a predicate that is true of the rows of some files, of few others if it can be."""
+    parts = ["TRUE"]
+    for name, (low, high) in hull(files).items():
+        high = high + _CUT if isinstance(high, datetime) else high
+        parts.append(f"{_quoted(name)} BETWEEN {_literal(low)} AND {_literal(high)}")
+    return " AND ".join(parts)
+
+
 def _vacuum(table: DeltaTable) -> None:
     table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
 
@@ -309,4 +349,4 @@ def _literal(value: Any) -> str:
     if isinstance(value, str):
         doubled = value.replace("'", "''")
         return f"'{doubled}'"
-    return str(value)
+    return str(value) if isinstance(value, int | float) else f"'{value}'"

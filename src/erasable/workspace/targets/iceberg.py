@@ -8,27 +8,37 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
 import sqlalchemy as sa
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import (
     CommitFailedException,
     NoSuchNamespaceError,
     NoSuchTableError,
     ValidationException,
 )
-from pyiceberg.expressions import AlwaysFalse, In, Or
+from pyiceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    GreaterThanOrEqual,
+    In,
+    LessThanOrEqual,
+    Or,
+)
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.serializers import FromInputFile
+from pyiceberg.types import DateType, IntegerType, LongType, TimestampType, TimestamptzType
 from sqlalchemy.exc import ArgumentError
 
 from erasable.core.errors import SourceError
@@ -40,6 +50,7 @@ from erasable.workspace.targets.columns import (
     check_subjects,
     find_all,
 )
+from erasable.workspace.targets.halving import Ranges, change_by_halves, hull
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.overwriting import check_overwritten, overwritten
 from erasable.workspace.targets.protocol import People, Plan, Settings, Target
@@ -47,8 +58,8 @@ from erasable.workspace.targets.residue import Found
 from erasable.workspace.targets.stores import opened_store, search
 
 _ATTEMPTS = 20  # where others change the table meanwhile
+_RANGED = (DateType, IntegerType, LongType, TimestampType, TimestamptzType)  # whole numbers
 _EXPECTED = "expected iceberg:CATALOG#NAMESPACE.TABLE, or iceberg:sqlite:///FILE#NAMESPACE.TABLE"
-_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -96,14 +107,26 @@ class IcebergTarget(Target):
         return plan
 
     def erase(self, plan: Plan) -> None:
-        """Delete rows, or overwrite them, in one commit."""
+        """Delete rows, or overwrite them, in one commit if no other writer is faster."""
         if keys := plan.keys.get(self._name):
-            self._committed(lambda table: self._change(table, self._filter(keys)))
+            where = self._filter(keys)
+            if not self._is_done(lambda table: self._change(table, where)):
+                with self._explained("read"):
+                    files = _ranges(self._table())
+                self._refuse_unless(
+                    change_by_halves(
+                        files,
+                        lambda some: self._is_done(
+                            lambda table: self._change(table, And(where, _within(some)))
+                        ),
+                        _ATTEMPTS,
+                    )
+                )
 
     def compact(self) -> list[str]:
         """Expire older snapshots, and remove the files that only they name."""
-        self._committed(_renew)
-        self._committed(_expire)
+        for change in (_renew, _expire):
+            self._refuse_unless(any(self._is_done(change) for _ in range(_ATTEMPTS)))
         with self._explained("cleaned"):
             table = self._table()
             reasons = self._remove_files(table)
@@ -181,20 +204,23 @@ class IcebergTarget(Target):
                 every = pa.array([True] * rows.num_rows).to_numpy(zero_copy_only=False)
                 table.overwrite(overwritten(rows, every, self._settings), where)
 
-    def _committed(self, change: Callable[[Any], _T]) -> _T:
-        """Change the table as it is now; once more where another writer was faster."""
+    def _is_done(self, change: Callable[[Any], Any]) -> bool:
+        """Change the table as it is now; tell whether no other writer was faster."""
         with self._explained("changed"):
-            for _ in range(_ATTEMPTS):
-                table = self._table()
-                try:
-                    with self._cleaned(table):
-                        return change(table)
-                except (CommitFailedException, ValidationException):
-                    continue
-        raise SourceError(
-            f"the table {self.shown!r} is changed by others again and again; expected a moment "
-            "without; nothing was changed"
-        )
+            table = self._table()
+            try:
+                with self._cleaned(table):
+                    change(table)
+            except (CommitFailedException, ValidationException):
+                return False
+        return True
+
+    def _refuse_unless(self, is_done: bool) -> None:
+        if not is_done:
+            raise SourceError(
+                f"the table {self.shown!r} is changed by others again and again; expected a moment "
+                "without; the next attempt erases what is left"
+            )
 
     @contextmanager
     def _cleaned(self, table: Any) -> Iterator[None]:
@@ -208,9 +234,11 @@ class IcebergTarget(Target):
         table.io.new_output = new_output
         try:
             yield
-        except Exception:
-            history = _history(self._table())
-            named = history.data | history.manifests | history.lists | {*history.metadata}
+        except Exception as error:
+            named = set[str]()
+            if not isinstance(error, CommitFailedException | ValidationException):
+                history = _history(self._table())  # it may be that it was committed
+                named = history.data | history.manifests | history.lists | {*history.metadata}
             for location in written:
                 if location not in named:
                     with suppress(OSError):
@@ -296,6 +324,35 @@ _CATALOGS = sa.text(
     "and table_name = :name"
 )
 _PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path")
+
+
+def _ranges(table: Any) -> list[Ranges]:
+    """Return the ranges of the data files, as manifests have them, those of the oldest first."""
+    snapshot = table.current_snapshot()
+    entries = [
+        entry
+        for manifest in (snapshot.manifests(table.io) if snapshot else ())
+        for entry in manifest.fetch_manifest_entry(table.io)
+    ]
+    columns = [each for each in table.schema().columns if isinstance(each.field_type, _RANGED)]
+    found = list[Ranges]()
+    for entry in sorted(entries, key=lambda each: each.sequence_number or 0):
+        file, ends = entry.data_file, {}
+        bounds = [file.null_value_counts or {}, file.lower_bounds or {}, file.upper_bounds or {}]
+        for each in columns:
+            n_null, low, high = (of.get(each.field_id) for of in bounds)
+            if n_null == 0 and low and high:
+                ends[each.name] = tuple(from_bytes(each.field_type, end) for end in (low, high))
+        found.append(ends)
+    return found
+
+
+def _within(files: Sequence[Ranges]) -> Any:
+    """Return a filter that is true of the rows of some files, of few others if it can be."""
+    found: Any = AlwaysTrue()
+    for name, (low, high) in hull(files).items():
+        found = And(found, And(GreaterThanOrEqual(name, low), LessThanOrEqual(name, high)))
+    return found
 
 
 def _renew(table: Any) -> None:
