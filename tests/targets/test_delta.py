@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,6 +17,7 @@ pytest.importorskip("deltalake", reason="Delta tables are read by deltalake (ext
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from beside import DELTA, Beside, spent_at
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from lakes import (
@@ -37,6 +39,7 @@ from refusals import refused
 from s3_server import installed, running
 
 from erasable.workspace.targets import delta
+from erasable.workspace.targets import lakes as lake_targets
 from erasable.workspace.targets.delta import DeltaTarget
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import PURGED
@@ -235,6 +238,7 @@ def test_another_writer_is_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 POINTS = """
 from erasable.workspace.targets import delta
+from erasable.workspace.targets import lakes as lake_targets
 for owner, name in ((delta.DeltaTable, "delete"), (delta.DeltaTable, "create_checkpoint"),
                     (delta.DeltaTable, "vacuum")):
     def wrapped(self, *args, true=getattr(owner, name), **more):
@@ -393,19 +397,76 @@ def test_a_table_in_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.soak
-def test_a_million_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "beside a writer"])
+def test_a_million_rows(tmp_path: Path, is_alone: bool) -> None:
     place = str(tmp_path / "visits")
-    for n in range(8):
-        part = visits(125_000, 100_000, first=125_000 * n)
+    parts = [visits(125_000, 100_000, first=125_000 * n) for n in range(8)]
+    for n, part in enumerate(parts):
         write_deltalake(place, part, mode="append", configuration=FEED if n == 0 else None)
-    writer = Writer(place)
     people = [LEAST, GREATEST, *(mail(97 * n) for n in range(998))]
-    for _ in range(20):
-        writer.write()
-    plan, verdict = erased(target(place), *people)
-    writer.close()
+    others = spent_at(pa.concat_tables(parts), people)
+    writer = Beside(DELTA, place)
+    with nullcontext() if is_alone else writer:
+        plan, verdict = erased(target(place), *people)
     assert verdict.word == PURGED, verdict.reason
+    assert spent_at(DeltaTable(place).to_pyarrow_table()) == writer.applied(others)
+    assert plan.changed["visits"] == 1_000_000 - len(others)
+    assert is_alone or len(writer.steps) > 10
     assert not left_in(tmp_path, people)
     assert not left_in(tmp_path, ["77123456.12345", "99123456.98765"])
     assert left_in(tmp_path, [mail(1)])
-    assert DeltaTable(place).to_pyarrow_table().num_rows == 1_000_100 - plan.changed["visits"]
+
+
+@pytest.mark.parametrize("rising", ["visit", "at", "day"])
+def test_beside_a_writer_who_is_always_faster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rising: str
+) -> None:
+    """Each attempt meets new rows, and a change of one of the older files."""
+    place = str(tmp_path / "visits")
+
+    def write(n: int, *mails: str) -> None:
+        columns = {
+            "visit": pa.array([n] * len(mails)), "day": pa.array([n] * len(mails), pa.date32()),
+            "at": pa.array([5_000_000 * n + 789] * len(mails), pa.timestamp("us", "UTC")),
+        }  # fmt: skip
+        table = pa.table({rising: columns[rising], "mail": mails, "note": [f"of {n}"] * len(mails)})
+        write_deltalake(place, table, mode="append")
+
+    for n in range(4):
+        write(n, *map(mail, range(10)))
+    true, calls = DeltaTarget._change, 0
+
+    def change(self: DeltaTarget, table: DeltaTable, where: str) -> None:
+        nonlocal calls
+        calls += 1
+        write(1000 + calls, mail(0), mail(9))
+        DeltaTable(place).update(updates={"note": f"'{calls}'"}, predicate="note = 'of 3'")
+        true(self, table, where)
+
+    monkeypatch.setattr(DeltaTarget, "_change", change)
+    target(place).erase(target(place).find(Named(mail(4), mail(5))))
+    assert 1 < calls < 8
+    left = DeltaTable(place).to_pyarrow_table()["mail"].to_pylist()
+    assert len(left) == 4 * 8 + calls * 2
+    assert not {mail(4), mail(5)} & {*left}
+
+
+def test_beside_a_writer_who_changes_every_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = written(tmp_path / "visits", 1)
+    true = DeltaTarget._change
+
+    def change(self: DeltaTarget, table: DeltaTable, where: str) -> None:
+        DeltaTable(place).update(updates={"spent": "1.5"}, predicate="visit < 3")
+        true(self, table, where)
+
+    monkeypatch.setattr(lake_targets, "_ATTEMPTS", 3)
+    monkeypatch.setattr(DeltaTarget, "_change", change)
+    with refused(r"again and again; .* the next attempt erases"):
+        erased(target(place), LEAST)
+    assert len(rows_of(place)) == 100
+    monkeypatch.undo()
+    _, verdict = erased(target(place), LEAST)
+    assert verdict.word == PURGED, verdict.reason
+    assert len(rows_of(place)) == 99

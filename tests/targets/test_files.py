@@ -10,6 +10,7 @@ import json
 import lzma
 import os
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ pytest.importorskip("pyarrow", reason="Parquet is read by Arrow")
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from beside import FILES, Beside, spent_at
 from lakes import GREATEST, LEAST, killed_at, left_in, mail, visits
 from people import Named, erased
 from refusals import refused
@@ -714,14 +716,20 @@ def test_another_store_of_fsspec() -> None:
 
 
 @pytest.mark.soak
-def test_a_million_rows(tmp_path: Path) -> None:
-    for n in range(8):
-        table = visits(125_000, 100_000, first=125_000 * n)
-        pq.write_table(table, tmp_path / f"{n}.parquet", row_group_size=50_000)
+@pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "beside a writer"])
+def test_a_million_rows(tmp_path: Path, is_alone: bool) -> None:
+    parts = [visits(125_000, 100_000, first=125_000 * n) for n in range(8)]
+    for n, part in enumerate(parts):
+        pq.write_table(part, tmp_path / f"{n}.parquet", row_group_size=50_000)
     people = [LEAST, GREATEST, *(mail(97 * n) for n in range(998))]
-    plan, verdict = erased(target(tmp_path), *people)
+    others = spent_at(pa.concat_tables(parts), people)
+    writer = Beside(FILES, tmp_path, "append")
+    with nullcontext() if is_alone else writer:
+        plan, verdict = erased(target(tmp_path), *people)
     assert verdict.word == PURGED, verdict.reason
+    read = pa.concat_tables(pq.read_table(path) for path in tmp_path.glob("*.parquet"))
+    assert spent_at(read) == writer.applied(others)
+    assert sum(plan.changed.values()) == 1_000_000 - len(others)
+    assert is_alone or len(writer.steps) > 10
     assert not left_in(tmp_path, people)
     assert left_in(tmp_path, [mail(1)])
-    n_left = sum(pq.read_metadata(path).num_rows for path in tmp_path.glob("*.parquet"))
-    assert n_left == 1_000_000 - sum(plan.changed.values())

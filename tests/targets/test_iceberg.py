@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,6 +13,7 @@ import pytest
 pytest.importorskip("pyiceberg", reason="Iceberg is read by pyiceberg (extra: iceberg)")
 
 import pyarrow as pa
+from beside import ICEBERG, Beside, spent_at
 from lakes import (
     GREATEST,
     LEAST,
@@ -426,17 +428,21 @@ def test_a_table_in_a_bucket(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_a_million_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "beside a writer"])
+def test_a_million_rows(tmp_path: Path, is_alone: bool) -> None:
     table = created(tmp_path, visits(1, 1).schema)
-    for n in range(8):
-        table.append(visits(125_000, 100_000, first=125_000 * n))
+    parts = [visits(125_000, 100_000, first=125_000 * n) for n in range(8)]
+    for part in parts:
+        table.append(part)
     people = [LEAST, GREATEST, *(mail(97 * n) for n in range(998))]
-    writer = Writer(tmp_path, APPEND)
-    for _ in range(20):
-        writer.write()
-    plan, verdict = erased(target(tmp_path), *people)
-    writer.close()
+    others = spent_at(pa.concat_tables(parts), people)
+    writer = Beside(ICEBERG, tmp_path)
+    with nullcontext() if is_alone else writer:
+        plan, verdict = erased(target(tmp_path), *people)
     assert verdict.word == PURGED, verdict.reason
+    read = catalog_of(tmp_path).load_table("shop.visits").scan().to_arrow()
+    assert spent_at(read) == writer.applied(others)
+    assert plan.changed["shop.visits"] == 1_000_000 - len(others)
+    assert is_alone or len(writer.steps) > 10
     assert not left_in(tmp_path, people)
     assert left_in(tmp_path, [mail(1)])
-    assert len(rows_of(tmp_path)) == 1_000_100 - plan.changed["shop.visits"]

@@ -31,13 +31,15 @@ class ByteSearch:
 
     def __init__(self, strings: Iterable[bytes]) -> None:
         """Prepare a search; ValueError for strings that are too short."""
-        self._given = list(dict.fromkeys(strings))
+        self._given: dict[bytes, list[bytes]] = {}  # by their letters as small ones
+        for each in dict.fromkeys(strings):
+            self._given.setdefault(each.lower(), []).append(each)
         if any(len(each) < SHORTEST for each in self._given):
             raise ValueError(f"a mark is shorter than {SHORTEST} bytes")
         # bytes of a stream that are looked at again with those that follow
         self.overlap = max(map(len, self._given), default=1) - 1
         self._parts: list[tuple[list[bytes], Patterns, np.ndarray]] = []
-        left = list(dict.fromkeys(each.lower() for each in self._given))
+        left = list(self._given)
         for width, stride in _WINDOWS:
             own = [each for each in left if len(each) >= width + stride - 1]
             patterns, costs = _patterns(own, width, stride)
@@ -75,8 +77,8 @@ class ByteSearch:
 
     def found(self) -> set[bytes]:
         """Return the strings that were found, as they were given."""
-        lower = {own[at] for own, _, found in self._parts for at in np.flatnonzero(found)}
-        return {each for each in self._given if each.lower() in lower}
+        lower = (own[at] for own, _, found in self._parts for at in np.flatnonzero(found))
+        return {each for found in lower for each in self._given[found]}
 
 
 def overlapping(parts: Iterable[bytes], n: int) -> Iterator[bytes]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,6 +23,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from erasable.core.errors import SourceError
 from erasable.workspace.targets.blobs import Blob, Store
 from erasable.workspace.targets.columns import Keys, is_text
+from erasable.workspace.targets.halving import Ranges, hull
 from erasable.workspace.targets.lakes import LakeTarget
 from erasable.workspace.targets.overwriting import MASK, is_kept
 from erasable.workspace.targets.protocol import Settings
@@ -34,6 +36,8 @@ _FEATURES = {
     "invariants", "timestampNtz",
 }  # fmt: skip
 _TOLD = ("mode", "partitionBy", "status")  # parameters of a commit without values of rows
+_RANGED = str | int | date  # types of values, in predicates
+_CUT = timedelta(seconds=1)  # more than a log cuts off the greatest time of a file
 _LOG = "_delta_log/"
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(\.[\w.-]+)?\.(parquet|json)")
@@ -129,6 +133,12 @@ class DeltaTarget(LakeTarget):
                 parts.append(f"{column} IN ({', '.join(map(_literal, wanted))})")
         return " OR ".join(parts)
 
+    def _narrowed(self, where: str, files: Sequence[Ranges]) -> str:
+        return f"({where}) AND {_within(files)}"
+
+    def _ranges(self, table: DeltaTable) -> list[Ranges]:
+        return _ranges(table)
+
     def _change(self, table: DeltaTable, where: str) -> None:
         if self.settings.action == "delete":
             table.delete(where)
@@ -204,6 +214,31 @@ class DeltaTarget(LakeTarget):
                     new.write(after.encode())
 
 
+def _ranges(table: DeltaTable) -> list[Ranges]:
+    """Return the ranges of the files, as the log has them, those of the oldest first."""
+    found = list[Ranges]()
+    files = pa.table(table.get_add_actions()).to_pylist()
+    for file in sorted(files, key=lambda each: (each["modification_time"], each["path"])):
+        least, greatest, n_null = (file.get(each) or {} for each in ("min", "max", "null_count"))
+        ends = {name: (value, value) for name, value in (file.get("partition") or {}).items()}
+        for name, low in least.items():
+            if n_null.get(name) == 0 and not isinstance(low, str):  # which may be cut off
+                ends[name] = low, greatest.get(name)
+        found.append(
+            {name: each for name, each in ends.items() if all(isinstance(v, _RANGED) for v in each)}
+        )
+    return found
+
+
+def _within(files: Sequence[Ranges]) -> str:
+    """Return a predicate that is true of the rows of some files, of few others if it can be."""
+    parts = ["TRUE"]
+    for name, (low, high) in hull(files).items():
+        high = high + _CUT if isinstance(high, datetime) else high
+        parts.append(f"{_quoted(name)} BETWEEN {_literal(low)} AND {_literal(high)}")
+    return " AND ".join(parts)
+
+
 def _vacuum(table: DeltaTable) -> None:
     table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
 
@@ -245,4 +280,4 @@ def _literal(value: Any) -> str:
     if isinstance(value, str):
         doubled = value.replace("'", "''")
         return f"'{doubled}'"
-    return str(value)
+    return str(value) if isinstance(value, int | float) else f"'{value}'"

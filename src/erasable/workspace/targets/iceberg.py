@@ -11,7 +11,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,25 +23,37 @@ import pyarrow as pa
 import sqlalchemy as sa
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import (
     CommitFailedException,
     NoSuchNamespaceError,
     NoSuchTableError,
     ValidationException,
 )
-from pyiceberg.expressions import AlwaysFalse, In, Or
+from pyiceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    GreaterThanOrEqual,
+    In,
+    LessThanOrEqual,
+    Or,
+)
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.serializers import FromInputFile
+from pyiceberg.types import DateType, IntegerType, LongType, TimestampType, TimestamptzType
 from sqlalchemy.exc import ArgumentError
 
 from erasable.core.errors import SourceError
 from erasable.workspace.targets.blobs import Notes, Store, notes_in
 from erasable.workspace.targets.columns import Keys
+from erasable.workspace.targets.halving import Ranges, hull
 from erasable.workspace.targets.lakes import LakeTarget
 from erasable.workspace.targets.overwriting import overwritten
 from erasable.workspace.targets.protocol import Settings
 from erasable.workspace.targets.stores import opened_store
 
+_RANGED = (DateType, IntegerType, LongType, TimestampType, TimestamptzType)  # whole numbers
 _EXPECTED = "expected iceberg:CATALOG#NAMESPACE.TABLE, or iceberg:sqlite:///FILE#NAMESPACE.TABLE"
 
 
@@ -82,8 +94,8 @@ class IcebergTarget(LakeTarget):
 
     def compact(self) -> list[str]:
         """Expire older snapshots, and remove the files that only they name."""
-        self._committed(_renew)
-        self._committed(_expire)
+        for change in (_renew, _expire):
+            self._committed(change)
         with self._explained("cleaned"):
             return self._remove_files(self._table()) + self._kept_elsewhere()
 
@@ -129,6 +141,12 @@ class IcebergTarget(LakeTarget):
                 found = Or(found, In(subject.field, wanted))
         return found
 
+    def _narrowed(self, where: Any, files: Sequence[Ranges]) -> Any:
+        return And(where, _within(files))
+
+    def _ranges(self, table: Any) -> list[Ranges]:
+        return _ranges(table)
+
     def _change(self, table: Any, where: Any) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that nothing was there, or not in place
@@ -160,17 +178,21 @@ class IcebergTarget(LakeTarget):
             table.io.new_output = new_output
             try:
                 yield
-            except Exception:
-                self._remove_uncommitted(written)
+            except Exception as error:
+                self._remove_uncommitted(written, is_sure=isinstance(error, self.conflicts))
                 raise
 
-    def _remove_uncommitted(self, written: Collection[str]) -> None:
-        """Remove those of the files that erasures have written which are in no history."""
+    def _remove_uncommitted(self, written: Collection[str], *, is_sure: bool = False) -> None:
+        """Remove those of the files that erasures have written which are in no history.
+
+        With `is_sure` they are in none, which takes long to read.
+        """
         if not written:
             return
-        table = self._table()
-        history = _history(table)
-        named = history.data | history.manifests | history.lists | {*history.metadata}
+        table, named = self._table(), set[str]()
+        if not is_sure:
+            history = _history(table)
+            named = history.data | history.manifests | history.lists | {*history.metadata}
         for location in written:
             if location not in named:
                 with suppress(OSError):
@@ -235,6 +257,35 @@ def _places(table: Any) -> list[str]:
     for place in sorted({each.rstrip("/") for each in own if each}):
         if not any(_is_within(place, other) for other in found):
             found.append(place)
+    return found
+
+
+def _ranges(table: Any) -> list[Ranges]:
+    """Return the ranges of the data files, as manifests have them, those of the oldest first."""
+    snapshot = table.current_snapshot()
+    entries = [
+        entry
+        for manifest in (snapshot.manifests(table.io) if snapshot else ())
+        for entry in manifest.fetch_manifest_entry(table.io)
+    ]
+    columns = [each for each in table.schema().columns if isinstance(each.field_type, _RANGED)]
+    found = list[Ranges]()
+    for entry in sorted(entries, key=lambda each: each.sequence_number or 0):
+        file, ends = entry.data_file, {}
+        bounds = [file.null_value_counts or {}, file.lower_bounds or {}, file.upper_bounds or {}]
+        for each in columns:
+            n_null, low, high = (of.get(each.field_id) for of in bounds)
+            if n_null == 0 and low and high:
+                ends[each.name] = tuple(from_bytes(each.field_type, end) for end in (low, high))
+        found.append(ends)
+    return found
+
+
+def _within(files: Sequence[Ranges]) -> Any:
+    """Return a filter that is true of the rows of some files, of few others if it can be."""
+    found: Any = AlwaysTrue()
+    for name, (low, high) in hull(files).items():
+        found = And(found, And(GreaterThanOrEqual(name, low), LessThanOrEqual(name, high)))
     return found
 
 

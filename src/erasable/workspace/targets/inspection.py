@@ -62,6 +62,9 @@ class Inspection:
         self._cuts = {cut.lower() for cut in gone.cuts}
         self._in_metadata = ByteSearch(self._cuts)
         self._wanted = _by_type(self._exact)
+        texts = [each for each in self._wanted if isinstance(each, str)]
+        self._texts = texts, pa.array([each.encode() for each in texts], pa.large_binary())
+        self._by_dtype: dict[np.dtype, tuple[list[object], np.ndarray]] = {}
         self._with_signs = {
             spelled.encode(): text
             for text in self._exact
@@ -199,14 +202,19 @@ class Inspection:
             leaf = leaf.cast(pa.float64())
         if not is_bytes(type_):
             there = _numbers_of(leaf)
-            numbers = [each for each in self._wanted if _fits(each, there.dtype)]
-            with np.errstate(over="ignore"):
-                mask = np.isin(np.array(numbers).astype(there.dtype), there)
-            return [numbers[at] for at in np.flatnonzero(mask)]
-        texts = [each for each in self._wanted if isinstance(each, str)]
-        given = pa.array([each.encode() for each in texts], pa.large_binary())
+            numbers, given = self._numbers(there.dtype)
+            return [numbers[at] for at in np.flatnonzero(np.isin(given, there))]
+        texts, given = self._texts
         found = pc.is_in(given, pc.unique(leaf.cast(pa.large_binary())))
         return [texts[at] for at in np.flatnonzero(found.to_numpy(zero_copy_only=False))]
+
+    def _numbers(self, dtype: np.dtype) -> tuple[list[object], np.ndarray]:
+        """Return the numbers that a column of a type can have, and these as its values."""
+        if dtype not in self._by_dtype:
+            numbers = [each for each in self._wanted if _fits(each, dtype)]
+            with np.errstate(over="ignore"):
+                self._by_dtype[dtype] = numbers, np.array(numbers).astype(dtype)
+        return self._by_dtype[dtype]
 
 
 def is_bytes(type_: pa.DataType) -> bool:

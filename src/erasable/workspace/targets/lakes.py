@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from erasable.core.errors import SourceError
 from erasable.workspace.targets.addresses import refused_as
 from erasable.workspace.targets.blobs import Store
 from erasable.workspace.targets.columns import ArrowBatch, Batch, Keys, check_subjects, find_all
+from erasable.workspace.targets.halving import Ranges, change_by_halves
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.overwriting import check_overwritten
 from erasable.workspace.targets.protocol import People, Plan, Settings, Target
@@ -50,6 +51,14 @@ class LakeTarget(Target):
         """Return the condition for the rows of people."""
 
     @abstractmethod
+    def _narrowed(self, where: Any, files: Sequence[Ranges]) -> Any:
+        """Return a condition that is true of no rows of other files, if that can be said."""
+
+    @abstractmethod
+    def _ranges(self, table: Any) -> list[Ranges]:
+        """Return the ranges of columns of the data files, those of the oldest first."""
+
+    @abstractmethod
     def _change(self, table: Any, where: Any) -> None:
         """Delete rows, or overwrite them, in one commit."""
 
@@ -70,10 +79,19 @@ class LakeTarget(Target):
             return find_all({self.name: batches}, self.settings, people)
 
     def erase(self, plan: Plan) -> None:
-        """Delete rows, or overwrite them, in one commit."""
+        """Delete rows, or overwrite them, in one commit if no other writer is faster."""
         if keys := plan.keys.get(self.name):
             where = self._where(keys)
-            self._committed(lambda table: self._change(table, where))
+            if self._is_done(lambda table: self._change(table, where)):
+                return
+            with self._explained("read"):
+                files = self._ranges(self._table())
+
+            def change(some: Sequence[Ranges]) -> bool:
+                own = self._narrowed(where, some)
+                return self._is_done(lambda table: self._change(table, own))
+
+            self._refuse_unless(change_by_halves(files, change, _ATTEMPTS))
 
     def scan(self, marks: Marks, living: Marks) -> Found:
         """Look for values in all files, those of the history included."""
@@ -94,19 +112,25 @@ class LakeTarget(Target):
 
     def _committed(self, change: Callable[[Any], None]) -> None:
         """Change the table as it is now; once more where another writer was faster."""
+        self._refuse_unless(any(self._is_done(change) for _ in range(_ATTEMPTS)))
+
+    def _is_done(self, change: Callable[[Any], None]) -> bool:
+        """Change the table as it is now; tell whether no other writer was faster."""
         with self._explained("changed"):
-            for _ in range(_ATTEMPTS):
-                table = self._table()
-                try:
-                    with self._attempt(table):
-                        change(table)
-                except self.conflicts:
-                    continue
-                return
-        raise SourceError(
-            f"the table {self.shown!r} is changed by others again and again; expected a moment "
-            "without; nothing was changed"
-        )
+            table = self._table()
+            try:
+                with self._attempt(table):
+                    change(table)
+            except self.conflicts:
+                return False
+        return True
+
+    def _refuse_unless(self, is_done: bool) -> None:
+        if not is_done:
+            raise SourceError(
+                f"the table {self.shown!r} is changed by others again and again; expected a moment "
+                "without; the next attempt erases what is left"
+            )
 
     def _attempt(self, table: Any) -> AbstractContextManager[None]:
         """Prepare for a change that may fail."""

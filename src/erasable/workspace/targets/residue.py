@@ -44,13 +44,14 @@ def search(files: Iterable[Path], marks: Marks, living: Marks) -> Found:
     decoded.
     """
     paths = sorted(set(files))
+    base = os.path.commonpath([path.parent for path in paths]) if paths else ""
     inspection, found = Inspection(marks, living), Found()
     names = set()
     undecoded: dict[str, list[str]] = {}
     n_read = 0
     for path in paths:
         inspection.begin()
-        _look_at_name(path, paths, inspection)
+        _look_at_name(os.path.relpath(path, base), inspection)
         try:
             decoding.inspect(path, inspection)
         except FileNotFoundError:  # it was removed meanwhile
@@ -74,10 +75,9 @@ def search(files: Iterable[Path], marks: Marks, living: Marks) -> Found:
     return found
 
 
-def _look_at_name(path: Path, paths: Collection[Path], inspection: Inspection) -> None:
+def _look_at_name(own: str, inspection: Inspection) -> None:
     """Look at the name, and at those of folders, such as those of a lake's partitions."""
-    base = os.path.commonpath([each.parent for each in paths])
-    for name in {own := os.path.relpath(path, base), unquote(own)}:
+    for name in {own, unquote(own)}:
         inspection.look_through([os.fsencode(name)])
 
 

@@ -33,8 +33,9 @@ def search(store: Store, marks: Marks, living: Marks) -> Found:
     """Look for values in all files of a store, and in their names."""
     with store.paths() as paths:
         found = residue.search(paths, marks, living)
+    wanted = frozenset(marks.every())
     for blob in store.blobs():
-        if there := residue.marks_among([unquote(blob.name).encode()], marks.every()):
+        if there := residue.marks_among([unquote(blob.name).encode()], wanted):
             found.n_left += marks.count(there)
             found.where.append("the name of a file")
     return found
