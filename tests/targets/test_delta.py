@@ -238,7 +238,6 @@ def test_another_writer_is_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 POINTS = """
 from erasable.workspace.targets import delta
-from erasable.workspace.targets import lakes as lake_targets
 for owner, name in ((delta.DeltaTable, "delete"), (delta.DeltaTable, "create_checkpoint"),
                     (delta.DeltaTable, "vacuum")):
     def wrapped(self, *args, true=getattr(owner, name), **more):
