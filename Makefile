@@ -12,7 +12,7 @@ DRAWN := --seed $(SEED)$(QUARTER)
 # Of processes, on each database.
 KILLS ?= $(if $(QUARTER),15,60)
 # Of erasures from each kind of targets.
-TARGET_KILLS ?= $(if $(QUARTER),8,50)
+TARGET_KILLS ?= $(if $(QUARTER),5,50)
 # Files of models with changed fields, in FILES_SECONDS at most.
 FILES ?= 5000
 FILES_SECONDS ?= $(if $(QUARTER),30,120)
