@@ -351,8 +351,8 @@ def test_workers_erase_from_each_target_once(tmp_path: Path, server: Any, databa
     asked = {each.id: person(i) for i in who for each in workspace.request([person(i)])}
     workspace.context.ledger.close()
     line = [sys.executable, "-c", _WORK, str(tmp_path / "workspace")]
-    workers = [subprocess.Popen(line) for _ in range(3)]
-    assert [each.wait() for each in workers] == [0, 0, 0]
+    workers = [subprocess.Popen(line) for _ in range(2)]
+    assert [each.wait() for each in workers] == [0, 0]
     workspace = Workspace.open(tmp_path / "workspace")
     ends(workspace, places, asked)
     n_changed = Counter[str]()
@@ -366,7 +366,7 @@ def test_workers_erase_from_each_target_once(tmp_path: Path, server: Any, databa
 _WORK = """
 import sys
 from erasable.workspace import Workspace
-Workspace.open(sys.argv[1]).work(drain=True, poll=0.05)
+Workspace.open(sys.argv[1]).work(drain=True, poll=0.2)
 """
 
 
