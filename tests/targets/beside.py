@@ -20,7 +20,7 @@ import pyarrow as pa
 _LOOP = """
 import json, select, sys
 import pyarrow as pa
-place, only_appends = sys.argv[1], sys.argv[2] == "append"
+place, only_appends, pause = sys.argv[1], sys.argv[2] == "append", float(sys.argv[3])
 SCHEMA = pa.schema([("visit", pa.int64()), ("mail", pa.string()), ("spent", pa.float64()),
                     ("note", pa.string())])
 
@@ -39,7 +39,7 @@ def steps():
 """
 _END = """
 for step in steps():
-    if select.select([sys.stdin], [], [], 0.05)[0]:
+    if select.select([sys.stdin], [], [], pause)[0]:
         break
     is_done = False
     while not is_done:
@@ -103,9 +103,9 @@ def delete(visit, spent):
 class Beside:
     """A process that writes to a lake inside the block; `steps` is what it was told is there."""
 
-    def __init__(self, script: str, place: Path | str, only: str = "") -> None:
+    def __init__(self, script: str, place: Path | str, only: str = "", pause: float = 0.05) -> None:
         self.steps: list[tuple[str, int, Any]] = []
-        self._line = [sys.executable, "-c", _LOOP + script + _END, str(place), only]
+        self._line = [sys.executable, "-c", _LOOP + script + _END, str(place), only, str(pause)]
 
     def __enter__(self) -> Beside:
         """Start it, and wait for its first commit."""

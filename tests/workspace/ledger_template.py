@@ -49,8 +49,11 @@ def repeated() -> Iterator[None]:
 
     made, compiled = Engine.__init__, _Compiled(5000)
 
-    def make(self: Engine, *args: Any, **options: Any) -> None:
-        made(self, *args, **options)
+    # `create_engine` takes the options that have a name here, such as PyIceberg's `echo`
+    def make(
+        self: Engine, pool: Any, dialect: Any, url: Any, echo: Any = None, **options: Any
+    ) -> None:
+        made(self, pool, dialect, url, echo=echo, **options)
         self.update_execution_options(compiled_cache=compiled)
 
     with pytest.MonkeyPatch.context() as patch:

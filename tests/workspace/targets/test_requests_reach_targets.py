@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from refusals import refused
 from sqlalchemy import delete, select, update
@@ -460,3 +461,45 @@ def test_what_was_altered_is_not_carried_out(
     with workspace.context.ledger.reading() as connection:
         states = set(connection.execute(select(request_table.c.state)).scalars())
     assert "completed" not in states
+
+
+# -- one place, spelled in several ways ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["", "sqlite:///", "delta:"])
+@pytest.mark.parametrize(
+    "spelled", ["{0}/", "lake", "./other/../lake", "{0}/../link", "file://{0}", "file:///{0}/"]
+)
+def test_a_place_is_one_target_however_it_is_spelled(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, spelled: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lake = tmp_path / "lake"
+    spelled = spelled.format(lake)
+    if kind == "delta:":
+        deltalake = pytest.importorskip("deltalake")
+        deltalake.write_deltalake(str(lake), pa.table({"mail": ["a@example.org"]}))
+    elif kind:
+        if spelled.startswith("file:"):
+            pytest.skip("no URL of SQLAlchemy has another one in it")
+        kind, spelled = "sqlite+pysqlite:///", spelled.rstrip("/")
+        with closing(sqlite3.connect(lake)) as base:
+            base.execute("create table notes (mail text primary key)")
+    else:
+        lake.mkdir()
+        (lake / "notes.csv").write_text("mail\na@example.org\n")
+    (tmp_path / "link").symlink_to(lake)
+    subject = "notes.mail:email" if kind.startswith("sqlite") else "mail:email"
+    workspace.add_target("first", f"{kind}{lake}".replace("+pysqlite", ""), [subject])
+    with pytest.raises(WorkspaceError, match=r"'first' is over the same records; expected one"):
+        workspace.add_target("second", f"{kind}{spelled}", [subject])
+    assert [each["name"] for each in workspace.targets()] == ["first"]
+    holds(workspace)
+
+
+def test_places_that_are_not_the_same(workspace: Workspace, tmp_path: Path) -> None:
+    for name in ("lake", "lake2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "notes.csv").write_text("mail\na@example.org\n")
+        workspace.add_target(name, str(tmp_path / name), ["mail:email"])
+    assert len(workspace.targets()) == 2

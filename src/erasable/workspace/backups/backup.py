@@ -25,7 +25,13 @@ from erasable.workspace.evidence.formats import stamp
 from erasable.workspace.evidence.statements import software
 from erasable.workspace.identity.keys import KEYS
 from erasable.workspace.ledger.engine import REVISION
-from erasable.workspace.ledger.schema import fragment, log_entry, model_version, request
+from erasable.workspace.ledger.schema import (
+    fragment,
+    log_entry,
+    model_version,
+    request,
+    target,
+)
 from erasable.workspace.ledger.states import IN_PLACE
 from erasable.workspace.store.artifacts import StoredArtifact
 from erasable.workspace.store.disk import Disk
@@ -104,6 +110,7 @@ def files_of(connection: Connection) -> list[StoredArtifact]:
             (fragment.c.key, fragment.c.sha256),
             (model_version.c.key, model_version.c.sha256),
             (request.c.values_key, request.c.values_sha256),
+            (target.c.plan_key, target.c.plan_sha256),
         )
         for key, sha256 in connection.execute(select(key_column, hash_column).order_by(key_column))
         if key is not None

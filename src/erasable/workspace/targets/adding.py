@@ -41,6 +41,9 @@ _LOCAL = re.compile(
     r"(?P<path>[^#?]+)(?P<rest>.*)"
 )  # places with a path
 
+_FILE_URL = re.compile(r"\A((?:[a-z]+:)?)file:/+")
+_DRIVER = re.compile(r"(?<=[a-z])\+(?!https?:)\w+(?=:)")
+
 
 class Nobody:
     """No person at all: to look whether a place can be read."""
@@ -147,11 +150,26 @@ def _refuse_double(connection: Connection, name: str, place: str, settings: Sett
                 f"there is a target {each.name!r} already; expected another name; remove that one "
                 "first to change it"
             )
-        if each.place == place and _tables(each.settings) & _tables(settings):
+        is_same = _location(each.place) == _location(place)
+        if is_same and _tables(each.settings) & _tables(settings):
             raise WorkspaceError(
                 f"the target {each.name!r} is over the same records; expected one target for them; "
                 "remove it first, and name all subjects in one"
             )
+
+
+def _location(place: str) -> str:
+    """Return a place in one spelling: without links, drivers and slashes at its end.
+
+    >>> _location("sqlite+pysqlite:////no/shop.db"), _location("delta:file:///no/../lake/")
+    ('sqlite:////no/shop.db', 'delta:/lake')
+    """
+    place = _FILE_URL.sub(r"\1/", place)
+    if kinds.kind_of(place) == "files" and "://" not in place:
+        return str(Path(place).resolve())
+    if (found := _LOCAL.fullmatch(place)) is not None:
+        return f"{_DRIVER.sub('', found['head'])}{Path(found['path']).resolve()}{found['rest']}"
+    return _DRIVER.sub("", place).rstrip("/")
 
 
 def _tables(settings: Settings) -> set[str]:

@@ -34,7 +34,8 @@ class Value(NamedTuple):
 
     kind: str  # one of `KINDS`
     seeds: frozenset[bytes]  # of which the forms are made, each after a letter for how
-    exact: str | None = None  # a number, or a text too short for bytes: compared in tables
+    # a number, digits, or a text too short for bytes: compared in tables
+    exact: str | None = None
     near: frozenset[str] = frozenset()  # names of fields, of a short value that is next to them
 
 
@@ -97,7 +98,8 @@ class Marks:
             self.short[_name(value)] = Value(kind, frozenset(), exact)
             return False
         self.cuts.update(cuts_of(value))
-        kept = exact if kind == NUMBER else None
+        is_digits = exact is not None and exact.isdigit()  # in a column, other digits are beside it
+        kept = exact if kind == NUMBER or is_digits else None
         self.values[_name(value)] = Value(kind, frozenset(seeds), kept)
         return True
 
