@@ -39,13 +39,13 @@ sys.path[:0] = [
 ]
 
 from effects import Ended, Point, forked  # noqa: E402
-from people import Named  # noqa: E402
 from target_places import GONE, PLACES, N, Place, Row  # noqa: E402
 from target_stores import MAILS  # noqa: E402
 
 from erasable.core.artifact import sync_folder  # noqa: E402
 from erasable.workspace.targets.protocol import Plan  # noqa: E402
 from erasable.workspace.targets.steps import Verdict, erase  # noqa: E402
+from people import Named  # noqa: E402
 
 PEOPLE = Named(*(MAILS[at] for at in GONE))
 OTHERS = [at for at in range(N) if at not in GONE][::5]  # who are searched for as a control

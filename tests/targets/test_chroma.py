@@ -22,12 +22,12 @@ import numpy as np
 import pytest
 from apart import answer_apart, in_files, killed_erasures
 from corpus import N, leaving
-from people import Named, erased
 from refusals import refused
 
 from erasable.workspace.targets import kinds, steps
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import PURGED
+from people import Named, erased
 
 chromadb = pytest.importorskip("chromadb", reason="targets that are collections of Chroma")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from apart import killed
 from corpus import MANY, ONE, SOME, N, data_of, email, text, there
-from people import Named, erased
 from refusals import refused
 
 from erasable.workspace.targets import commands
@@ -18,6 +17,7 @@ from erasable.workspace.targets.commands import CommandTarget
 from erasable.workspace.targets.kinds import opened
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
+from people import Named, erased
 
 SETTINGS = Settings((Subject("by.user", "email"),))
 

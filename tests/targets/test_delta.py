@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID
 
 import pytest
 
@@ -34,7 +34,6 @@ from lakes import (
     visits,
     without,
 )
-from people import Named, erased
 from refusals import refused
 from s3_server import installed, running
 
@@ -43,6 +42,7 @@ from erasable.workspace.targets import lakes as lake_targets
 from erasable.workspace.targets.delta import DeltaTarget
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import PURGED
+from people import Named, erased
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -272,8 +272,8 @@ def test_what_was_never_committed_is_removed(tmp_path: Path) -> None:
     entry = {"commitInfo": {"operationParameters": {"predicate": f"mail = '{LEAST}'"}}}
     for name in (f"{1:020}.json#1", f"{1:020}.checkpoint.parquet#2", "_last_checkpoint#1"):
         (log / name).write_text(json.dumps(entry))
-    old = place / f"part-00000-{uuid4()}-c000.snappy.parquet"
-    new, foreign = old.with_name(f"part-00000-{uuid4()}-c000.snappy.parquet"), place / "README"
+    old, new = (place / f"part-00000-{UUID(int=at)}-c000.snappy.parquet" for at in (1, 2))
+    foreign = place / "README"
     for path, age in ((old, 8), (new, 6), (foreign, 8)):  # days; of the table they are seven
         pq.write_table(visits(2, 60, first=int(path == new)), path)
         os.utime(path, (time.time() - 86_400 * age,) * 2)

@@ -21,7 +21,7 @@ from refusals import refused  # noqa: E402
 from erasable.workspace.targets.databases import DatabaseTarget  # noqa: E402
 from erasable.workspace.targets.protocol import Settings, Subject  # noqa: E402
 from erasable.workspace.targets.steps import NOT_PROVED, PURGED  # noqa: E402
-from targets.people import Named, erased  # noqa: E402
+from people import Named, erased  # noqa: E402
 
 N = 600
 MAIL = Subject("people.mail", "email")

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from apart import answer_apart, erased_apart, in_files, killed_erasures
 from corpus import N, leaving
-from people import Named, erased
 from refusals import refused
 
 from erasable.workspace.targets import kinds, steps
 from erasable.workspace.targets.protocol import Plan, Settings, Subject
 from erasable.workspace.targets.verdicts import PURGED
+from people import Named, erased
 
 faiss = pytest.importorskip("faiss", reason="targets that are files of FAISS")
 

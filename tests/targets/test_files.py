@@ -23,7 +23,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from beside import FILES, Beside, spent_at
 from lakes import GREATEST, LEAST, killed_at, left_in, mail, visits
-from people import Named, erased
 from refusals import refused
 from s3_server import Server, installed, running
 
@@ -33,6 +32,7 @@ from erasable.workspace.targets import blobs
 from erasable.workspace.targets.files import FilesTarget
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import PURGED
+from people import Named, erased
 
 MAIL = Subject("mail", "email")
 

@@ -28,7 +28,6 @@ from lakes import (
     visits,
     without,
 )
-from people import Named, erased
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import EqualTo
@@ -40,6 +39,7 @@ from erasable.workspace.targets import iceberg
 from erasable.workspace.targets.iceberg import IcebergTarget
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import PURGED
+from people import Named, erased
 
 
 @pytest.fixture(autouse=True)

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 from apart import answer_apart, in_files, killed_erasures
 from corpus import N, leaving
-from people import Named, erased
 from refusals import refused
 
 from erasable.workspace.targets import kinds, steps
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import PURGED
+from people import Named, erased
 
 lancedb = pytest.importorskip("lancedb", reason="targets that are tables of LanceDB")
 index = pytest.importorskip("lancedb.index")

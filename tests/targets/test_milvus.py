@@ -27,7 +27,6 @@ from corpus import (
     there,
 )
 from milvus_lite import MilvusLite, server_manager_instance
-from people import erased
 from pymilvus import DataType, MilvusClient
 from refusals import refused
 
@@ -35,6 +34,7 @@ from erasable.workspace.targets import milvus
 from erasable.workspace.targets.milvus import MilvusTarget
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import NOT_PROVED
+from people import erased
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

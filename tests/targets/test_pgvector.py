@@ -16,7 +16,7 @@ psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 from erasable.workspace.targets.databases import DatabaseTarget  # noqa: E402
 from erasable.workspace.targets.protocol import Settings, Subject  # noqa: E402
 from erasable.workspace.targets.steps import NOT_PROVED  # noqa: E402
-from targets.people import Named, erased  # noqa: E402
+from people import Named, erased  # noqa: E402
 
 N = 600
 MAIL = Subject("docs.mail", "email")

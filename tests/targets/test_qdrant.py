@@ -30,7 +30,6 @@ from corpus import (
     text,
     there,
 )
-from people import Named, erased
 from qdrant_client import QdrantClient, models
 from qdrant_edge import (
     CountRequest,
@@ -49,6 +48,7 @@ from refusals import refused
 from erasable.workspace.targets.protocol import Plan, Settings, Subject
 from erasable.workspace.targets.qdrant import QdrantTarget
 from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
+from people import Named, erased
 
 FEW = range(3, 200, 10)
 SETTINGS = Settings((Subject("metadata.user", "email"),))

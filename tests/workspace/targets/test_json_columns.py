@@ -16,8 +16,8 @@ from erasable.workspace.targets.databases import DatabaseTarget
 from erasable.workspace.targets.layout import at_path
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
-from targets.people import Named as Users
-from targets.people import erased
+from people import Named as Users
+from people import erased
 
 GONE, STAYS = "marker-one", "marker-two"
 STORE = "create table store (prefix text, key text, value {}, primary key (prefix, key))"

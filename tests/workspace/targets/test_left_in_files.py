@@ -11,7 +11,7 @@ import pytest
 
 from erasable.workspace.targets.databases import DatabaseTarget
 from erasable.workspace.targets.protocol import Settings, Subject
-from targets.people import Named, erased
+from people import Named, erased
 
 N = 40
 PEOPLE = [f"marker{i:04d}@example.org" for i in range(N)]
