@@ -33,10 +33,8 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
-sys.path[:0] = [
-    str(each)
-    for each in (HERE, TESTS, TESTS / "workspace", TESTS / "targets", TESTS.parent / "benchmarks")
-]
+sys.path[:0] = [str(each) for each in (HERE, TESTS, TESTS / "workspace", TESTS / "targets")]
+sys.path.append(str(TESTS.parent / "benchmarks"))  # where some modules have names of others
 
 from effects import Ended, Point, forked  # noqa: E402
 from target_places import GONE, PLACES, N, Place, Row  # noqa: E402
