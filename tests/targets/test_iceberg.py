@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID
 
 import pytest
 
@@ -328,7 +328,7 @@ def test_metadata_of_others_stay_in_the_same_folder(tmp_path: Path) -> None:
         "shop.other", visits(1, 1).schema, properties={"write.metadata.path": folder}
     )
     other.append(visits(10, 10))
-    was_cut_off = own / f"00000-{uuid4()}.metadata.json"
+    was_cut_off = own / f"00000-{UUID(int=7)}.metadata.json"
     was_cut_off.write_text("{")
     erased(target(tmp_path), LEAST)
     assert catalog_of(tmp_path).load_table("shop.other").scan().to_arrow().num_rows == 10
@@ -338,7 +338,7 @@ def test_metadata_of_others_stay_in_the_same_folder(tmp_path: Path) -> None:
 def test_metadata_that_was_cut_off_goes_where_the_table_is_alone(tmp_path: Path) -> None:
     written(tmp_path, 2)
     own = tmp_path / "house" / "shop" / "visits" / "metadata"
-    older, newer = (own / f"{n:05}-{uuid4()}.metadata.json" for n in (1, 99))
+    older, newer = (own / f"{n:05}-{UUID(int=7)}.metadata.json" for n in (1, 99))
     for each in (older, newer):
         each.write_text("{")
     erased(target(tmp_path), LEAST)
