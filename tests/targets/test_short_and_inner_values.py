@@ -126,6 +126,24 @@ def test_the_control_of_short_values_is_their_own(tmp_path: Path) -> None:
     assert found.reasons == ["the search finds 0 of 20 short values of others"]
 
 
+@pytest.mark.parametrize("field", ["", "u", "id", "ü", "a" * 40])
+def test_names_of_any_length_make_forms_that_can_be_looked_for(tmp_path: Path, field: str) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(b"\0" + json.dumps({field: 5}, ensure_ascii=False).encode() + b"\0")
+    found = residue.search([path], named(5, field=field), named(6, field=field))
+    assert (found.n_left, found.n_living) == (1, 0)
+
+
+@pytest.mark.parametrize("text", ["日本", "éèà", "\udcff\udcfe", "日本 "])
+def test_few_letters_of_many_bytes_are_looked_for(tmp_path: Path, text: str) -> None:
+    marks = Marks()
+    assert marks.add(text)
+    assert min(map(len, marks.every())) >= 6
+    path = tmp_path / "data"
+    path.write_bytes(b"\0" + text.encode(errors="surrogatepass") + b"\0")
+    assert residue.search([path], marks, Marks()).n_left == 1
+
+
 def test_short_values_are_kept_with_a_plan() -> None:
     marks = named(7, "ab")
     assert Marks.from_json(json.loads(json.dumps(marks.to_json()))) == marks

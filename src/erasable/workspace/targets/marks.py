@@ -90,7 +90,8 @@ class Marks:
         seeds = {seed for each in (value, *spellings) for seed in _seeds(each)}
         if not seeds and field is not None and _is_short(value):
             found = self.values.get(_name(value), Value(NAMED, frozenset(), exact))
-            seeds = {_after(_AS_IS, form) for form in forms_next_to(field, value)} | found.seeds
+            forms = {form for form in forms_next_to(field, value) if len(form) >= SHORTEST}
+            seeds = {_after(_AS_IS, form) for form in forms} | found.seeds
             near = found.near | names_of(field)
             self.values[_name(value)] = Value(NAMED, frozenset(seeds), exact, near)
             return True
@@ -295,8 +296,8 @@ def _forms(seeds: Iterable[bytes]) -> Iterator[bytes]:
             yield seed.hex().encode()
         elif letter == _OF_TEXT:
             text = seed.decode(errors="surrogatepass")
-            for form in ("utf-16-le", "utf-16-be"):
-                yield text.encode(form, errors="surrogatepass")
+            pairs = (text.encode(f"utf-16-{end}", errors="surrogatepass") for end in ("le", "be"))
+            yield from (form for form in pairs if len(form) >= SHORTEST)
 
 
 def _seeds(value: Any) -> Iterator[bytes]:
