@@ -13,13 +13,13 @@ import pytest
 
 pymysql = pytest.importorskip("pymysql", reason="pymysql is not installed")
 
+import mariadb_server  # noqa: E402
 from refusals import refused  # noqa: E402
 
 from erasable.workspace.targets.databases import DatabaseTarget  # noqa: E402
 from erasable.workspace.targets.protocol import Settings, Subject  # noqa: E402
 from erasable.workspace.targets.steps import NOT_PROVED  # noqa: E402
 from people import Named, erased  # noqa: E402
-from targets import mariadb_server  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     not mariadb_server.IS_THERE, reason="there is no server of MariaDB on this machine"
