@@ -34,44 +34,49 @@ def n_left(path: Path, *values: int | str) -> int:
     return residue.search([path], named(*values), Marks()).n_left
 
 
-def cbor(record: dict[str, int | str]) -> bytes:
-    """Write a record as RFC 8949 says."""
+Sizes = tuple[tuple[int, bytes, str], ...]
+"""Of numbers: the first that is too large, what is written before it, and its form."""
+
+
+def packed(
+    record: dict[str, int | str],
+    of_map: int,
+    of_text: int,
+    longest: int,
+    of_byte: int,
+    sizes: Sizes,
+) -> bytes:
+    """Write a record with sizes and types before its values."""
 
     def text(value: str) -> bytes:
         data = value.encode()
-        head = bytes([0x60 + len(data)]) if len(data) < 24 else bytes([0x78, len(data)])
-        return head + data
+        short = len(data) <= longest
+        return bytes([of_text + len(data)] if short else [of_byte, len(data)]) + data
 
     def number(value: int) -> bytes:
-        for limit, head, form in ((24, b"", ">B"), (256, b"\x18", ">B"), (65_536, b"\x19", ">H")):
-            if value < limit:
-                return head + struct.pack(form, value)
-        return b"\x1a" + struct.pack(">I", value)
+        _, head, form = next(each for each in sizes if value < each[0])
+        return head + struct.pack(form, value)
 
-    found = bytes([0xA0 + len(record)])
+    found = bytes([of_map + len(record)])
     for name, value in record.items():
         found += text(name) + (text(value) if isinstance(value, str) else number(value))
     return found
+
+
+def cbor(record: dict[str, int | str]) -> bytes:
+    """Write a record as RFC 8949 says."""
+    sizes = (
+        (24, b"", ">B"), (256, b"\x18", ">B"), (65_536, b"\x19", ">H"), (1 << 32, b"\x1a", ">I")
+    )  # fmt: skip
+    return packed(record, 0xA0, 0x60, 23, 0x78, sizes)
 
 
 def message_pack(record: dict[str, int | str]) -> bytes:
     """Write a record as the specification of MessagePack says."""
-
-    def text(value: str) -> bytes:
-        data = value.encode()
-        head = bytes([0xA0 + len(data)]) if len(data) < 32 else bytes([0xD9, len(data)])
-        return head + data
-
-    def number(value: int) -> bytes:
-        for limit, head, form in ((128, b"", ">B"), (256, b"\xcc", ">B"), (65_536, b"\xcd", ">H")):
-            if value < limit:
-                return head + struct.pack(form, value)
-        return b"\xce" + struct.pack(">I", value)
-
-    found = bytes([0x80 + len(record)])
-    for name, value in record.items():
-        found += text(name) + (text(value) if isinstance(value, str) else number(value))
-    return found
+    sizes = (
+        (128, b"", ">B"), (256, b"\xcc", ">B"), (65_536, b"\xcd", ">H"), (1 << 32, b"\xce", ">I")
+    )  # fmt: skip
+    return packed(record, 0x80, 0xA0, 31, 0xD9, sizes)
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def _links_of_schema(_: sa.Connection, tables: Collection[sa.Table]) -> Iterator
 def _sqlite_tables(connection: sa.Connection) -> sa.MetaData:
     """Read the tables of a file of SQLite, without foreign keys.
 
-    Values are read as they are stored: a column may hold any, whatever its type.
+    Values are not converted to the declared type of their column, since SQLite does not enforce it.
     """
     found, known = sa.MetaData(), sa.inspect(connection)
     for name in known.get_table_names():
