@@ -162,10 +162,13 @@ class Killing:
     # -- what has to be so -------------------------------------------------------------------------
 
     def _look_between(self) -> None:
-        """Look whether others have all that is theirs, and the people nothing new."""
+        """Look whether others have all that is theirs, and the people no record more.
+
+        Theirs may be overwritten by then.
+        """
         found = self._do(self._place.read)
         self._same([row for row in found if row[0] not in GONE], "between")
-        if more := Counter(found) - Counter(self._before):
+        if more := Counter(row[0] for row in found) - Counter(row[0] for row in self._before):
             raise WrongError(f"between: there are records that were not there: {_some(more)}")
 
     def _look_at_the_end(self) -> tuple[int, Counter[str]]:

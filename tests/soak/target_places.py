@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import sqlite3
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, closing
@@ -165,12 +166,19 @@ class _Chroma(_Measured):
         )
 
 
+_OF_LANCE = r"/(data|_deletions)/([\w-]+\.(lance|arrow)|\.tmp\w+)$"
+
+
 class _Lance(_Measured):
     module = "lance"
 
     def read(self) -> list[Row]:
         table = import_module("lancedb").connect(self.folder / "lance").open_table("docs")
         return _of_table(table.to_arrow())
+
+    def names(self) -> list[str]:
+        """Return names without those of parts: one that no version names may stay for days."""
+        return [each for each in super().names() if not re.search(_OF_LANCE, each)]
 
 
 class _Faiss(_Measured):
@@ -248,10 +256,15 @@ class _Milvus(_Measured):
     is_coded = True
 
     def read(self) -> list[Row]:
-        client = import_module("pymilvus").MilvusClient(str(self.folder / "milvus.db"))
-        client.load_collection("docs")
-        found = client.query("docs", filter="id >= 0", output_fields=["*"], limit=10 * N)
-        client.close()
+        """Return the records of a copy without indexes, one of which a kill may have torn."""
+        with tempfile.TemporaryDirectory() as folder:
+            copied = shutil.copytree(self.folder / "milvus.db", Path(folder, "milvus.db"))
+            for indexes in copied.rglob("indexes"):
+                shutil.rmtree(indexes)
+            client = import_module("pymilvus").MilvusClient(str(copied))
+            client.load_collection("docs")
+            found = client.query("docs", filter="id >= 0", output_fields=["*"], limit=10 * N)
+            client.close()
         return sorted((row["id"], str(sorted(row.items()))) for row in found)
 
 

@@ -31,6 +31,7 @@ class RedisServer:
         assert self._process.stdout is not None
         assert any("eady to accept" in line for line in self._process.stdout)
         self.client: Any = redis.Redis(unix_socket_path=str(self.socket), password="geheim")
+        self.client.config_set("loglevel", "warning")  # nobody reads on: a full pipe stops it
 
     def place(self, pattern: str = "doc:*", password: str = "geheim") -> str:
         """Return the URL of keys."""

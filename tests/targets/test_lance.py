@@ -188,6 +188,17 @@ def test_tags_and_branches_are_a_reason(tmp_path: Path) -> None:
     assert in_files(tmp_path, [VECTORS[3].tobytes()]) == 1
 
 
+def test_a_file_that_nobody_has_committed_is_a_reason(tmp_path: Path) -> None:
+    made(tmp_path)
+    (part,) = (tmp_path / "docs.lance" / "data").iterdir()
+    loose = part.with_name(f"1{part.name}")
+    loose.write_bytes(part.read_bytes())
+    _, verdict = erased(opened(tmp_path), EMAILS[3])
+    assert verdict.word == steps.NOT_PROVED
+    assert f"no version names {loose.name}, of a writer" in str(verdict.reason)
+    assert loose.exists()  # a writer may still commit it
+
+
 def test_a_reader_of_an_older_version_gets_an_error(tmp_path: Path) -> None:
     table = made(tmp_path)
     erased(opened(tmp_path), EMAILS[3])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from refusals import refused
 from erasable.workspace.targets import milvus
 from erasable.workspace.targets.milvus import MilvusTarget
 from erasable.workspace.targets.protocol import Settings, Subject
-from erasable.workspace.targets.verdicts import NOT_PROVED
+from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
 from people import erased
 
 pytestmark = [
@@ -164,6 +165,20 @@ def test_snapshots_keep_records(store: Path) -> None:
     assert verdict.word == NOT_PROVED
     assert verdict.reason is not None
     assert "1 snapshots of the collection keep records" in verdict.reason
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_an_index_that_a_killed_program_has_torn(store: Path, share: float) -> None:
+    read(store)  # which writes the indexes
+    torn = sorted(store.glob("collections/docs/partitions/*/indexes/*"))
+    assert torn
+    for index in torn:
+        os.truncate(index, int(share * index.stat().st_size))
+    with pytest.raises(AssertionError):
+        read(store)
+    _, verdict = erased(MilvusTarget(f"milvus:{store}#docs", SETTINGS), *map(email, SOME))
+    assert verdict.word == PURGED
+    assert read(store).keys() == {key(at) for at in range(N)} - {key(at) for at in SOME}
 
 
 def test_an_alias_stands_for_the_collection(store: Path) -> None:

@@ -497,6 +497,20 @@ def test_a_place_is_one_target_however_it_is_spelled(
     holds(workspace)
 
 
+@pytest.mark.parametrize("outer_first", [True, False])
+def test_a_folder_in_another_is_over_the_same_records(
+    workspace: Workspace, tmp_path: Path, outer_first: bool
+) -> None:
+    lake = tmp_path / "lake"
+    (lake / "old").mkdir(parents=True)
+    (lake / "old" / "notes.csv").write_text("mail\na@example.org\n")
+    first, second = (lake, lake / "old")[:: 1 if outer_first else -1]
+    workspace.add_target("first", str(first), ["mail:email"])
+    with pytest.raises(WorkspaceError, match=r"'first' is over the same records; expected one"):
+        workspace.add_target("second", f"{second}/", ["mail:email"])
+    holds(workspace)
+
+
 def test_places_that_are_not_the_same(workspace: Workspace, tmp_path: Path) -> None:
     for name in ("lake", "lake2"):
         (tmp_path / name).mkdir()

@@ -150,8 +150,8 @@ def _refuse_double(connection: Connection, name: str, place: str, settings: Sett
                 f"there is a target {each.name!r} already; expected another name; remove that one "
                 "first to change it"
             )
-        is_same = _location(each.place) == _location(place)
-        if is_same and _tables(each.settings) & _tables(settings):
+        overlap = _overlap(_location(each.place), _location(place))
+        if overlap and _tables(each.settings) & _tables(settings):
             raise WorkspaceError(
                 f"the target {each.name!r} is over the same records; expected one target for them; "
                 "remove it first, and name all subjects in one"
@@ -170,6 +170,19 @@ def _location(place: str) -> str:
     if (found := _LOCAL.fullmatch(place)) is not None:
         return f"{_DRIVER.sub('', found['head'])}{Path(found['path']).resolve()}{found['rest']}"
     return _DRIVER.sub("", place).rstrip("/")
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Return whether places in one spelling share records: the same, or folders in each other.
+
+    >>> _overlap("s3://lake/notes/old", "s3://lake/notes"), _overlap("/lake2", "/lake")
+    (True, False)
+    """
+    if one == other:
+        return True
+    inner, outer = max(one, other, key=len), min(one, other, key=len)
+    are_files = kinds.kind_of(inner) == kinds.kind_of(outer) == "files"
+    return are_files and inner.startswith(outer.rstrip("/") + "/")
 
 
 def _tables(settings: Settings) -> set[str]:

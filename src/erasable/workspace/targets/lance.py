@@ -21,8 +21,10 @@ from lancedb.index import FTS, Bitmap, BTree, LabelList
 
 from erasable.core.errors import SourceError
 from erasable.workspace.targets.addresses import refused_as
+from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
 from erasable.workspace.targets.records import places_of
+from erasable.workspace.targets.residue import Found
 
 _AT_ONCE = 4_096  # rows of a batch
 _OF_A_DELETE = 500  # people of one statement
@@ -42,7 +44,9 @@ class LanceTarget(RecordTarget):
 
     A reader of an older version gets an error when it reads on, and has to open the table again. A
     writer at the same time loses nothing; where the two collide, one of them gets an error. Tags
-    and branches hold old versions: they are a reason why it is not proved that records are gone.
+    and branches hold old versions: they are a reason why it is not proved that records are gone. So
+    is a file with values of people that no version names, of a writer that was killed or is still
+    at work: LanceDB removes it when it is seven days old.
 
     Raises SourceError if there is no such folder or table, if the table is of a version that this
     LanceDB does not read, or if it has no column of a subject.
@@ -125,6 +129,20 @@ class LanceTarget(RecordTarget):
     def files(self) -> Iterable[Path]:
         """Return all files of the table."""
         return sorted(path for path in self._folder.rglob("*") if path.is_file())
+
+    def scan(self, marks: Marks, living: Marks) -> Found:
+        """Look for values in all files; say of those with some which no version names."""
+        found = super().scan(marks, living)
+        manifests = [path.read_bytes() for path in self._folder.glob("_versions/*.manifest")]
+        named = [name for name in found.where if any(name.encode() in each for each in manifests)]
+        parts = {path.name for path in self._folder.glob("data/*")}
+        if loose := sorted(parts & {*found.where} - {*named}):
+            found.reasons.append(
+                f"no version names {', '.join(loose[:3])}, of a writer that was killed or is at "
+                "work; where none is at work, optimize(cleanup_older_than=timedelta(0), "
+                "delete_unverified=True) of LanceDB removes such files"
+            )
+        return found
 
     def _least_column(self) -> str:
         """Return the name of a column that costs little to evaluate."""

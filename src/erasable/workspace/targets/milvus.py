@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from milvus_lite import DataDirLockedError, MilvusLite, server_manager_instance
-from pymilvus import MilvusClient
+from pymilvus import MilvusClient, MilvusException
 
 from erasable.core.errors import SourceError
 from erasable.workspace.targets import milvus_files
@@ -29,8 +29,9 @@ class MilvusTarget(RecordTarget):
     the environment variable ``MILVUS_TOKEN`` if the URL has no password.
 
     Files of Milvus Lite with deleted records are written anew, and indexes over them removed: they
-    are made again when the collection is loaded. Files of a server, its log and its object store
-    are not seen.
+    are made again when the collection is loaded. So are those of a collection that does not load
+    otherwise, as after Milvus Lite was killed while it wrote one. Files of a server, its log and
+    its object store are not seen.
 
     Raises SourceError if there is no such collection, if another program has it open, if it was
     written by another major version, or if no record has a subject field.
@@ -80,7 +81,7 @@ class MilvusTarget(RecordTarget):
     def batches(self) -> Iterator[Records]:
         """Return the records with all fields."""
         with self._refused("could not be read"):
-            self._opened().load_collection(self.name)
+            self._load()
             rows = self._opened().query_iterator(
                 self.name, batch_size=_AT_ONCE, filter="", output_fields=["*"]
             )
@@ -124,6 +125,21 @@ class MilvusTarget(RecordTarget):
         if self._folder is None:
             return None
         return sorted(each for each in self._place().rglob("*") if each.is_file())
+
+    def _load(self) -> None:
+        """Load the collection, without its indexes in files that a killed program has torn."""
+        try:
+            self._opened().load_collection(self.name)
+        except MilvusException:
+            if self._folder is None:
+                raise
+            self.close()
+            kept = MilvusLite(str(self._folder))  # which nobody else can open meanwhile
+            try:
+                milvus_files.remove_indexes(self._place())
+            finally:
+                kept.close()
+            self._opened().load_collection(self.name)
 
     def _place(self) -> Path:
         assert self._folder is not None

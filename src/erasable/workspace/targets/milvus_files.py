@@ -47,6 +47,12 @@ def compacted(folder: Path) -> list[str]:
     return []
 
 
+def remove_indexes(folder: Path) -> None:
+    """Remove the indexes of a collection; they are made again when it is loaded."""
+    for index in folder.glob("partitions/*/indexes/*"):
+        index.unlink()
+
+
 def _tables(folder: Path, names: Mapping[str, Sequence[str]], key: str) -> Iterator[pa.Table]:
     for partition, own in names.items():
         for name in own:
