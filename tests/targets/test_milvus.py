@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,27 @@ def test_an_index_that_a_killed_program_has_torn(store: Path, share: float) -> N
     _, verdict = erased(MilvusTarget(f"milvus:{store}#docs", SETTINGS), *map(email, SOME))
     assert verdict.word == PURGED
     assert read(store).keys() == {key(at) for at in range(N)} - {key(at) for at in SOME}
+
+
+def test_logs_of_a_killed_program_are_read_once(store: Path, tmp_path: Path) -> None:
+    """One whose changes are in files is removed: they would be written again, in their place."""
+    killed = tmp_path / "killed.db"
+    logs = "collections/docs/wal"
+    with MilvusLite(str(store)) as kept:
+        docs = kept.get_collection("docs")
+        docs.delete([key(3)])
+        shutil.copytree(store / logs, tmp_path / "ended")
+        docs.flush()
+        docs.delete([key(4)])
+        shutil.copytree(store, killed)
+    (_,) = (killed / logs).iterdir()
+    shutil.copytree(tmp_path / "ended", killed / logs, dirs_exist_ok=True)
+    ended = {path.name for path in (tmp_path / "ended").iterdir()}
+    assert ended
+    with MilvusTarget(f"milvus:{killed}#docs", SETTINGS) as target:
+        assert not ended & {path.name for path in (killed / logs).iterdir()}
+        found = {each for batch in target.batches() for each in batch.keys}
+    assert found == {key(at) for at in range(N)} - {key(3), key(4)}
 
 
 def test_an_alias_stands_for_the_collection(store: Path) -> None:

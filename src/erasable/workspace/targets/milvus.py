@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,12 @@ class MilvusTarget(RecordTarget):
             self.shown, self._folder = place, Path(folder)
             self._options: dict[str, Any] = {"uri": folder}
             _check(self._folder, place)
+            with (
+                self._refused("could not be opened"),
+                suppress(DataDirLockedError),
+                MilvusLite(folder),
+            ):
+                milvus_files.remove_ended_logs(self._folder)
         else:
             address = Address.parse(place)
             base, _, database = address.url.partition("://")[2].partition("/")
@@ -106,18 +112,12 @@ class MilvusTarget(RecordTarget):
         self.close()
         with self._refused("could not be compacted"):
             try:
-                kept = MilvusLite(str(self._folder))  # which nobody else can open meanwhile
+                with MilvusLite(str(self._folder)) as kept:  # which nobody else can open meanwhile
+                    kept.get_collection(self._stored).flush()  # what a killed program has left
+                with MilvusLite(str(self._folder)):
+                    return milvus_files.compacted(self._place())
             except DataDirLockedError:
                 return ["another program has the collection open"]
-            try:
-                kept.get_collection(self._stored).flush()  # what a killed program has left
-            finally:
-                kept.close()
-            kept = MilvusLite(str(self._folder))
-            try:
-                return milvus_files.compacted(self._place())
-            finally:
-                kept.close()
 
     def files(self) -> Iterable[Path] | None:
         """Return the files of the collection, which is closed."""
@@ -134,11 +134,8 @@ class MilvusTarget(RecordTarget):
             if self._folder is None:
                 raise
             self.close()
-            kept = MilvusLite(str(self._folder))  # which nobody else can open meanwhile
-            try:
+            with MilvusLite(str(self._folder)):  # which nobody else can open meanwhile
                 milvus_files.remove_indexes(self._place())
-            finally:
-                kept.close()
             self._opened().load_collection(self.name)
 
     def _place(self) -> Path:

@@ -47,6 +47,18 @@ def compacted(folder: Path) -> list[str]:
     return []
 
 
+def remove_ended_logs(folder: Path) -> None:
+    """Remove write-ahead logs whose changes are in files, as a program left them that was killed.
+
+    Milvus Lite would write these files again when it opens a collection, and not beside them: a
+    second kill would tear one. No other program may have the folder open.
+    """
+    for log in folder.glob("collections/*/wal/wal_*_*.arrow"):
+        active = Manifest.load(str(log.parent.parent)).active_wal_number
+        if active is not None and int(log.stem.rpartition("_")[2]) < active:
+            log.unlink()
+
+
 def remove_indexes(folder: Path) -> None:
     """Remove the indexes of a collection; they are made again when it is loaded."""
     for index in folder.glob("partitions/*/indexes/*"):
