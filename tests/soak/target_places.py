@@ -166,7 +166,7 @@ class _Chroma(_Measured):
         )
 
 
-_OF_LANCE = r"/(data|_deletions|_transactions)/([\w-]+\.(lance|arrow)|\.tmp\w+)$"
+_OF_LANCE = r"/(data|_deletions)/[\w-]+\.(lance|arrow)$"
 
 
 class _Lance(_Measured):

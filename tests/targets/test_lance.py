@@ -6,6 +6,9 @@ are never changed: what all of them hold is told to be gone where none of them i
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +200,28 @@ def test_a_file_that_nobody_has_committed_is_a_reason(tmp_path: Path) -> None:
     assert verdict.word == steps.NOT_PROVED
     assert f"no version names {loose.name}, of a writer" in str(verdict.reason)
     assert loose.exists()  # a writer may still commit it
+
+
+_HOLD = "import sys; file = open(sys.argv[1]); print(flush=True); input()"
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("folder", ["data", "_transactions"])
+def test_files_that_a_killed_writer_has_begun(tmp_path: Path, folder: str, is_open: bool) -> None:
+    """One that is open stays: its writer is at work."""
+    made(tmp_path)
+    begun = tmp_path / "docs.lance" / folder / ".tmpa1B2c3"
+    begun.write_bytes(EMAILS[3].encode())
+    command = [sys.executable, "-c", _HOLD, str(begun if is_open else os.devnull)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        _, verdict = erased(opened(tmp_path), EMAILS[3])
+        holder.communicate(b"\n")
+    assert begun.exists() == is_open
+    assert (verdict.word == PURGED) == (not is_open)
+    assert (f"no version names {begun.name}" in str(verdict.reason)) == is_open
 
 
 def test_a_reader_of_an_older_version_gets_an_error(tmp_path: Path) -> None:

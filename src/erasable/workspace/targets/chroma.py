@@ -8,7 +8,6 @@ rows is removed in its file.
 from __future__ import annotations
 
 import base64
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
@@ -26,6 +25,7 @@ from chromadb.errors import NotFoundError
 from erasable.core.errors import SourceError
 from erasable.workspace.targets import hnsw
 from erasable.workspace.targets.addresses import refused_as
+from erasable.workspace.targets.handles import open_elsewhere
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import People, Plan, Records, RecordTarget, Settings
 from erasable.workspace.targets.records import is_any, places_of
@@ -190,7 +190,7 @@ class ChromaTarget(RecordTarget):
 
     def unreached(self) -> list[str]:
         """Return why vectors may come back, if so."""
-        if self._url is None and self._folder is not None and _open_elsewhere(self._folder):
+        if self._url is None and self._folder is not None and open_elsewhere(self._folder):
             return ["another program has the folder open, and may write back what it has read"]
         return []
 
@@ -343,17 +343,3 @@ def _segments(file: Path, collection: str, *, others: bool = False) -> set[str]:
     with closing(sqlite3.connect(file, timeout=60)) as connection:
         query = "select id from segments where (collection != ?) = ? and scope = 'VECTOR'"
         return {name for (name,) in connection.execute(query, (collection, others))}
-
-
-def _open_elsewhere(folder: Path) -> bool:
-    """Tell whether another process has a file of a folder open, where the system says so."""
-    begin = f"{folder.resolve()}{os.sep}"
-    for handles in Path("/proc").glob("[0-9]*/fd"):
-        try:
-            if int(handles.parent.name) != os.getpid() and any(
-                os.readlink(handle).startswith(begin) for handle in handles.iterdir()
-            ):
-                return True
-        except OSError:  # it has ended, or is another user's
-            continue
-    return False

@@ -21,6 +21,7 @@ from lancedb.index import FTS, Bitmap, BTree, LabelList
 
 from erasable.core.errors import SourceError
 from erasable.workspace.targets.addresses import refused_as
+from erasable.workspace.targets.handles import open_elsewhere
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
 from erasable.workspace.targets.records import places_of
@@ -107,6 +108,9 @@ class LanceTarget(RecordTarget):
 
     def compact(self) -> list[str]:
         """Write rows and indexes anew, and remove old versions."""
+        if not open_elsewhere(self._folder):
+            for begun in self._parts(".tmp*"):  # by a program that was killed
+                begun.unlink()
         with self._told("written anew"):
             table = self._table
             table.checkout_latest()
@@ -135,7 +139,7 @@ class LanceTarget(RecordTarget):
         found = super().scan(marks, living)
         manifests = [path.read_bytes() for path in self._folder.glob("_versions/*.manifest")]
         named = [name for name in found.where if any(name.encode() in each for each in manifests)]
-        parts = {path.name for path in self._folder.glob("data/*")}
+        parts = {path.name for path in self._parts("*")}
         if loose := sorted(parts & {*found.where} - {*named}):
             found.reasons.append(
                 f"no version names {', '.join(loose[:3])}, of a writer that was killed or is at "
@@ -143,6 +147,11 @@ class LanceTarget(RecordTarget):
                 "delete_unverified=True) of LanceDB removes such files"
             )
         return found
+
+    def _parts(self, pattern: str) -> Iterator[Path]:
+        """Return files of rows and of changes, which a version may name."""
+        for folder in ("data", "_transactions"):
+            yield from self._folder.glob(f"{folder}/{pattern}")
 
     def _least_column(self) -> str:
         """Return the name of a column that costs little to evaluate."""
