@@ -7,6 +7,7 @@ file of SQLite, where the index of texts has their pieces.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import sqlite3
@@ -24,7 +25,7 @@ from apart import answer_apart, in_files, killed_erasures
 from corpus import N, leaving
 from refusals import refused
 
-from erasable.workspace.targets import kinds, steps
+from erasable.workspace.targets import hnsw, kinds, steps
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import PURGED
 from people import Named, erased
@@ -339,6 +340,25 @@ def test_a_killed_erasure_is_finished_by_the_next(tmp_path: Path) -> None:
         assert in_files(folder, vectors(gone) + texts(gone)) == 0
         assert stored(folder, others(gone)) == N - len(gone)
         stays(before, read_here(folder), gone)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_kill_while_chroma_writes_which_vectors_records_have(
+    tmp_path: Path, share: float
+) -> None:
+    """Chroma alone does not read the collection any more."""
+    made(tmp_path, sync_threshold=10)
+    before = read(tmp_path)
+    (labels,) = tmp_path.glob("*/index_metadata.pickle")
+    hnsw.keep_labels(labels.parent)
+    os.truncate(labels, int(share * labels.stat().st_size))
+    if share < 1:
+        with pytest.raises(AssertionError):
+            read(tmp_path)
+    _, verdict = erased_from(tmp_path, EMAILS[3])
+    assert verdict.reason is None
+    stays(before, read(tmp_path), [3])
+    assert [path.name for path in labels.parent.glob("index_metadata*")] == [labels.name]
 
 
 def read_here(folder: Path) -> list[Any]:

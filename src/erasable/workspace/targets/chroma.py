@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
@@ -90,7 +91,10 @@ class ChromaTarget(RecordTarget):
         if self._folder is not None and not (self._folder / _FILE).is_file():
             raise SourceError(f"{self.shown!r}: there is no {_FILE} in its folder; {_EXPECTED}")
         try:
-            _ = self._collection
+            self._id = str(self._collection.id)
+            if self._folder is not None and not open_elsewhere(self._folder):
+                with self._told("opened"):
+                    self._for_indexes(hnsw.mend_labels)
         except BaseException:
             self.close()
             raise
@@ -139,7 +143,9 @@ class ChromaTarget(RecordTarget):
                 if found["ids"]:
                     given = np.asarray(found["embeddings"], dtype=np.float32)
                     mixed = _mixed(given, models, random)
+                    self._for_indexes(hnsw.keep_labels)
                     self._collection.update(ids=found["ids"], embeddings=mixed)
+                    self._for_indexes(hnsw.keep_labels)
                     self._collection.delete(ids=found["ids"])
 
     def compact(self) -> list[str]:
@@ -148,13 +154,12 @@ class ChromaTarget(RecordTarget):
             self._sync()
             if self._folder is None:
                 return []  # `scan` says that the files cannot be seen
-            own, has_lengths = str(self._collection.id), self._is_cosine()
+            has_lengths = self._is_cosine()
             if self._url is None:
                 self.close()
-            _rewrite(self._folder / _FILE, own)
-            if self._url is None:
-                for segment in _segments(self._folder / _FILE, own):
-                    hnsw.clear_unused(self._folder / segment, has_lengths=has_lengths)
+            _rewrite(self._folder / _FILE, self._id)
+            self._for_indexes(hnsw.mend_labels)
+            self._for_indexes(partial(hnsw.clear_unused, has_lengths=has_lengths))
         return []
 
     def files(self) -> Iterable[Path] | None:
@@ -162,7 +167,7 @@ class ChromaTarget(RecordTarget):
         if self._folder is None:
             return None
         with self._told("read"):
-            others = _segments(self._folder / _FILE, str(self._collection.id), others=True)
+            others = _segments(self._folder / _FILE, self._id, others=True)
         return [
             path
             for path in sorted(self._folder.rglob("*"))
@@ -175,7 +180,7 @@ class ChromaTarget(RecordTarget):
         if self._folder is None or not self._is_cosine():
             return found
         with self._told("read"):
-            for segment in _segments(self._folder / _FILE, str(self._collection.id)):
+            for segment in _segments(self._folder / _FILE, self._id):
                 left = hnsw.count_directions(self._folder / segment, marks)
                 alive = hnsw.count_directions(self._folder / segment, living)
                 if left is None or alive is None:
@@ -253,10 +258,18 @@ class ChromaTarget(RecordTarget):
         nobody = f"erasable-{uuid4()}"
         for at in range(0, n, _AT_ONCE):
             some = range(at, min(n, at + _AT_ONCE))
+            self._for_indexes(hnsw.keep_labels)
             collection.delete(ids=[f"{nobody}-{each}" for each in some])
         asked = collection.get(limit=1, include=["embeddings"])
         if asked["ids"]:
+            self._for_indexes(hnsw.keep_labels)
             collection.query(query_embeddings=asked["embeddings"], n_results=1, include=[])
+
+    def _for_indexes(self, do: Callable[[Path], None]) -> None:
+        """Do something with the files of indexes, where this program has Chroma write them."""
+        if self._folder is not None and self._url is None:
+            for segment in _segments(self._folder / _FILE, self._id):
+                do(self._folder / segment)
 
     def _told(self, what: str) -> AbstractContextManager[None]:
         """Tell errors of Chroma in one line."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickletools
+import shutil
 import struct
+from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +16,8 @@ from erasable.workspace.targets.marks import Marks
 
 VECTORS = "data_level0.bin"
 _HEADER, _LENGTHS = "header.bin", "length.bin"
+_LABELS = "index_metadata.pickle"  # which vector each record has
+_KEPT, _BEGUN = f"{_LABELS}.kept", f"{_LABELS}.begun"
 _FORMAT = struct.Struct("<i6Q")  # version, offset, room, elements, size of one, label, vector
 _VERSION = 1
 _N_COMPARED = 12  # numbers of a vector that marks have
@@ -42,6 +47,40 @@ def _clear(path: Path, begin: int) -> None:
             file.write(bytes(n))
             file.flush()
             os.fsync(file.fileno())
+
+
+def keep_labels(folder: Path) -> None:
+    """Keep a copy of which vector each record has: Chroma empties the file before it writes it."""
+    labels, kept = folder / _LABELS, folder / _KEPT
+    if labels.exists() and not (kept.exists() and _time(kept) == _time(labels)):
+        shutil.copy2(labels, folder / _BEGUN)
+        os.replace(folder / _BEGUN, kept)
+
+
+def mend_labels(folder: Path) -> None:
+    """Have the file as it was kept if a kill has cut it off; remove the copy.
+
+    The log has what changed since: Chroma shortens it after it has written that file.
+    """
+    labels, kept = folder / _LABELS, folder / _KEPT
+    if kept.exists() and not _is_whole(labels):
+        os.replace(kept, labels)
+    for each in (kept, folder / _BEGUN):
+        each.unlink(missing_ok=True)
+
+
+def _time(path: Path) -> int:
+    return path.stat().st_mtime_ns
+
+
+def _is_whole(path: Path) -> bool:
+    """Tell whether a file has all of a pickle, which is not loaded."""
+    try:
+        with path.open("rb") as file:
+            deque(pickletools.genops(file), maxlen=0)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def count_directions(folder: Path, marks: Marks) -> int | None:
