@@ -24,7 +24,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,14 +97,24 @@ class Killing:
 
     def live(self, told: Told, most: int) -> None:
         """Erase with a kill or two, at most so many, and once more; look at what there is."""
+        n = min(most, 2 if self._draw.random() < _TWICE else 1)
+        self._lived(told, (self._drawn() for _ in range(n)))
+
+    def live_at_each(self, told: Told) -> None:
+        """Erase with a kill before each effect, of each name one after the other."""
+        for call in sorted(self._last):
+            for number in range(self._first[call] + 1, self._last[call] + 1):
+                self._lived(told, [Point(call, number)])
+
+    def _lived(self, told: Told, points: Iterable[Point]) -> None:
         self._do(self._place.renew)
         self._plan.unlink(missing_ok=True)
-        points = []
+        passed = []
         try:
-            for _ in range(min(most, 2 if self._draw.random() < _TWICE else 1)):
-                points.append(self._drawn())
+            for point in points:
+                passed.append(point)
                 looked = self._draw.random() < _LOOKED_AT
-                ended = forked(self._erased, self._output, self._place.calls, points[-1])
+                ended = forked(self._erased, self._output, self._place.calls, point)
                 if not ended.was_killed:
                     self._right(ended)
                 told.n_kills += ended.was_killed
@@ -113,7 +123,7 @@ class Killing:
                     self._look_between()
             self._look_at_the_end()
         except (WrongError, TimeoutError) as fault:
-            told.faults.append(f"{self._place.name}, {', then '.join(map(str, points))}: {fault}")
+            told.faults.append(f"{self._place.name}, {', then '.join(map(str, passed))}: {fault}")
 
     def _drawn(self) -> Point:
         if self._draw.random() < _EARLY and self._first:
@@ -204,13 +214,15 @@ def _some(counts: Counter[Any]) -> str:
     return "; ".join(str(each)[:100] for each in list(counts)[:3])
 
 
-def run(place: Place, folder: Path, seed: int, kills: int, seconds: float) -> Told:
-    """Kill erasures from a place so many times."""
+def run(place: Place, folder: Path, seed: int, kills: int | None, seconds: float) -> Told:
+    """Kill erasures from a place so many times, or at each effect once."""
     told, began = Told(), time.monotonic()
     with closing(place):
         try:
             killing = Killing(place, folder, random.Random(f"{seed} {place.name}"))
-            while told.n_kills < kills and time.monotonic() - began < seconds:
+            if kills is None:
+                killing.live_at_each(told)
+            while kills is not None and told.n_kills < kills and time.monotonic() - began < seconds:
                 killing.live(told, kills - told.n_kills)
         except WrongError as fault:
             told.faults.append(f"{place.name}, without a kill: {fault}")
@@ -222,7 +234,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run it; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kills", type=int, default=50, help="of each kind of targets")
+    how_many = parser.add_mutually_exclusive_group()
+    how_many.add_argument("--kills", type=int, default=50, help="of each kind of targets")
+    how_many.add_argument("--each", action="store_true", help="kill before each effect once")
     parser.add_argument("--only", nargs="+", choices=list(PLACES), default=list(PLACES))
     parser.add_argument("--minutes", type=float, default=15.0, help="for each kind of targets")
     chosen = parser.parse_args(arguments)
@@ -230,11 +244,10 @@ def main(arguments: list[str] | None = None) -> int:
     faults: list[str] = []
     for name in chosen.only:
         folder = Path(tempfile.mkdtemp(prefix="erasable-soak-")).resolve()
-        told = run(
-            PLACES[name](name, folder), folder, chosen.seed, chosen.kills, 60 * chosen.minutes
-        )
+        kills = None if chosen.each else chosen.kills
+        told = run(PLACES[name](name, folder), folder, chosen.seed, kills, 60 * chosen.minutes)
         shutil.rmtree(folder)
-        if told.n_kills < chosen.kills and not told.faults:
+        if not chosen.each and told.n_kills < chosen.kills and not told.faults:
             told.faults.append(f"{name}: only {told.n_kills} of {chosen.kills} kills in time")
         if 2 * told.n_inside <= told.n_kills:
             told.faults.append(f"{name}: most kills came before anybody was found")

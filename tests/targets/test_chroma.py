@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import socket
 import sqlite3
@@ -343,22 +344,29 @@ def test_a_killed_erasure_is_finished_by_the_next(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("sync", [150, 7_000])
 def test_a_kill_while_chroma_writes_which_vectors_records_have(
-    tmp_path: Path, share: float
+    tmp_path: Path, sync: int, share: float
 ) -> None:
-    """Chroma alone does not read the collection any more."""
-    made(tmp_path, sync_threshold=10)
+    """Chroma alone does not read the collection any more, also if it was the first time."""
+    made(tmp_path, sync_threshold=sync)
     before = read(tmp_path)
-    (labels,) = tmp_path.glob("*/index_metadata.pickle")
-    hnsw.keep_labels(labels.parent)
+    (segment,) = (path.parent for path in tmp_path.glob("*/header.bin"))
+    labels = segment / "index_metadata.pickle"
+    hnsw.keep_labels(segment)
+    assert labels.exists() == (sync < N)
+    if not labels.exists():
+        labels.write_bytes(pickle.dumps({"of": "an index"}))
     os.truncate(labels, int(share * labels.stat().st_size))
     if share < 1:
         with pytest.raises(AssertionError):
             read(tmp_path)
+    elif sync > N:
+        labels.unlink()
     _, verdict = erased_from(tmp_path, EMAILS[3])
     assert verdict.reason is None
     stays(before, read(tmp_path), [3])
-    assert [path.name for path in labels.parent.glob("index_metadata*")] == [labels.name]
+    assert [path.name for path in segment.glob("index_metadata*")] == [labels.name]
 
 
 def read_here(folder: Path) -> list[Any]:

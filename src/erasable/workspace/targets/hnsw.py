@@ -50,11 +50,18 @@ def _clear(path: Path, begin: int) -> None:
 
 
 def keep_labels(folder: Path) -> None:
-    """Keep a copy of which vector each record has: Chroma empties the file before it writes it."""
+    """Keep a copy of which vector each record has: Chroma empties the file before it writes it.
+
+    The copy is empty while there is no such file.
+    """
     labels, kept = folder / _LABELS, folder / _KEPT
-    if labels.exists() and not (kept.exists() and _time(kept) == _time(labels)):
+    if not folder.is_dir() or (kept.exists() and _time(kept) == _time(labels)):
+        return
+    if labels.exists():
         shutil.copy2(labels, folder / _BEGUN)
         os.replace(folder / _BEGUN, kept)
+    else:
+        kept.touch()
 
 
 def mend_labels(folder: Path) -> None:
@@ -65,12 +72,14 @@ def mend_labels(folder: Path) -> None:
     labels, kept = folder / _LABELS, folder / _KEPT
     if kept.exists() and not _is_whole(labels):
         os.replace(kept, labels)
+        if not labels.stat().st_size:
+            labels.unlink()
     for each in (kept, folder / _BEGUN):
         each.unlink(missing_ok=True)
 
 
-def _time(path: Path) -> int:
-    return path.stat().st_mtime_ns
+def _time(path: Path) -> int | None:
+    return path.stat().st_mtime_ns if path.exists() else None
 
 
 def _is_whole(path: Path) -> bool:
