@@ -1,12 +1,15 @@
-"""Blocks of Avro files, such as Iceberg's manifests, decompressed."""
+"""Files of Avro, such as Iceberg's manifests: their blocks decompressed, and their values."""
 
 from __future__ import annotations
 
 import bz2
+import io
+import json
 import lzma
+import struct
 import zlib
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 
@@ -14,28 +17,84 @@ from erasable.workspace.targets.inspection import unsnappied
 
 _LARGEST = 1 << 30  # bytes of a block
 
+Path: TypeAlias = tuple[str, ...]
+Leaf: TypeAlias = tuple[Path, Any]
 
-def avro_blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Return the metadata of an Avro file, and its blocks; ValueError where it is damaged."""
-    if file.read(4) != b"Obj\x01":
-        raise ValueError("it does not begin as Avro does")
-    metadata: dict[bytes, bytes] = {}
-    while n := _long(file):
-        if n < 0:
-            n, _ = -n, _long(file)
+
+class AvroFile:
+    """A file of Avro, read from its beginning; ValueError or EOFError where it is damaged."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        if file.read(4) != b"Obj\x01":
+            raise ValueError("it does not begin as Avro does")
+        self._file = file
+        self.metadata: dict[bytes, bytes] = {}
+        while n := _long(file):
+            if n < 0:
+                n, _ = -n, _long(file)
+            for _ in range(n):
+                key = _sized(file)
+                self.metadata[key] = _sized(file)
+        self._sync = _read(file, 16)
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Return the blocks, decompressed, each with its number of records."""
+        codec = self.metadata.get(b"avro.codec", b"null").decode(errors="replace")
+        if codec not in _CODECS:
+            raise ValueError("the codec is not known")
+        while first := self._file.read(1):
+            n = _long(self._file, first)
+            yield n, _CODECS[codec](_sized(self._file))
+            if _read(self._file, 16) != self._sync:
+                raise ValueError("a block does not end as it should")
+
+    def values(self, n: int, block: bytes) -> Iterator[tuple[Path, Any]]:
+        """Return all values of the records of a block, each with the names of its fields."""
+        schema = json.loads(self.metadata[b"avro.schema"])
+        data = io.BytesIO(block)
         for _ in range(n):
-            key = _sized(file)
-            metadata[key] = _sized(file)
-    sync = _read(file, 16)
-    yield b"\0".join(each for pair in metadata.items() for each in pair)
-    codec = metadata.get(b"avro.codec", b"null").decode(errors="replace")
-    if codec not in _CODECS:
-        raise ValueError("the codec is not known")
-    while first := file.read(1):
-        _long(file, first)  # number of records
-        yield _CODECS[codec](_sized(file))
-        if _read(file, 16) != sync:
-            raise ValueError("a block does not end as it should")
+            yield from _values(data, schema, {}, ())
+
+
+def _values(data: BinaryIO, schema: Any, named: dict[str, Any], path: Path) -> Iterator[Leaf]:
+    """Read a value by its schema (Avro 1.11, binary encoding)."""
+    if isinstance(schema, list):
+        schema = schema[_long(data)]
+    if isinstance(schema, str):
+        schema = named.get(schema, {"type": schema})
+    kind = schema["type"]
+    if not isinstance(kind, str) or kind in named:
+        yield from _values(data, kind, named, path)
+        return
+    if "name" in schema:
+        named[schema["name"]] = schema
+    if kind == "record":
+        for field in schema["fields"]:
+            yield from _values(data, field["type"], named, (*path, field["name"]))
+    elif kind in ("array", "map"):
+        while n := _long(data):
+            if n < 0:
+                n, _ = -n, _long(data)
+            for _ in range(n):
+                if kind == "map":
+                    yield (*path, "key"), _sized(data).decode()
+                items = schema["items" if kind == "array" else "values"]
+                yield from _values(data, items, named, path)
+    elif kind != "null":
+        yield path, _PLAIN[kind](data, schema)
+
+
+_PLAIN: dict[str, Callable[[BinaryIO, Any], Any]] = {
+    "boolean": lambda data, _: _read(data, 1) != b"\0",
+    "int": lambda data, _: _long(data),
+    "long": lambda data, _: _long(data),
+    "float": lambda data, _: struct.unpack("<f", _read(data, 4))[0],
+    "double": lambda data, _: struct.unpack("<d", _read(data, 8))[0],
+    "bytes": lambda data, _: _sized(data),
+    "string": lambda data, _: _sized(data).decode(),
+    "enum": lambda data, schema: schema["symbols"][_long(data)],
+    "fixed": lambda data, schema: _read(data, schema["size"]),
+}
 
 
 def _zstd(data: bytes) -> bytes:

@@ -272,7 +272,7 @@ class Finder:
                 continue
             keys += [(number, value) for value in among]
             for value in among:
-                self.plan.marks.add(value, str(_asked(value)))
+                self.plan.marks.add(value, str(_asked(value)), column=subject.field)
                 self._names.add(str(value))
             for row in np.flatnonzero(_chosen(at, [value in among for value in values])).tolist():
                 owners.setdefault(row, set()).add(among[values[at[row]]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -10,6 +11,7 @@ from pyarrow import orc, parquet
 
 from erasable.workspace.targets.embedded import look_for_frames
 from erasable.workspace.targets.inspection import Inspection, Undecodable
+from erasable.workspace.targets.text_lines import compare_document, folders_of
 
 _ROWS = 1 << 16
 _TEXTS = ("STRING", "NONE", "JSON", "ENUM")
@@ -21,9 +23,14 @@ def look_at_parquet(file: BinaryIO, path: Path, inspection: Inspection, depth: i
         metadata = parquet.read_metadata(file)
         own = _with_dictionaries(metadata)
         with parquet.ParquetFile(file, read_dictionary=own, pre_buffer=False) as found:
+            folders = folders_of(path)
+            if folders[-1:] == ["_delta_log"]:
+                _look_at_log(found, inspection)
+                return
+            of_folders = [name.partition("=")[0] for name in folders if "=" in name]
             for batch in found.iter_batches(_ROWS, use_threads=False):
-                look_at_batch(batch, inspection)
-            _look_at_statistics(found.metadata, inspection)
+                look_at_batch(batch, inspection, of_folders)
+            _look_at_statistics(found.metadata, inspection, of_folders)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise Undecodable(f"it is damaged or encrypted Parquet ({type(error).__name__})") from error
 
@@ -45,8 +52,20 @@ def _with_dictionaries(metadata: parquet.FileMetaData) -> list[str]:
     return found
 
 
-def _look_at_statistics(metadata: parquet.FileMetaData, inspection: Inspection) -> None:
-    every = metadata.schema.names
+def _look_at_log(found: parquet.ParquetFile, inspection: Inspection) -> None:
+    """Look at a checkpoint of a Delta table, whose rows are documents."""
+    for batch in found.iter_batches(_ROWS, use_threads=False):
+        for column in batch.columns:
+            inspection.look_at_array(column, ())
+        if inspection.has_exact:
+            for row in batch.to_pylist(maps_as_pydicts="lossy"):
+                compare_document(row, (), inspection)
+
+
+def _look_at_statistics(
+    metadata: parquet.FileMetaData, inspection: Inspection, of_folders: Sequence[str]
+) -> None:
+    every = [*metadata.schema.names, *of_folders]
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
             if column.is_stats_set and column.statistics.has_min_max:
@@ -83,8 +102,10 @@ def look_at_orc(file: BinaryIO, path: Path, inspection: Inspection, depth: int) 
         raise Undecodable(f"it is a damaged ORC file ({type(error).__name__})") from error
 
 
-def look_at_batch(batch: pa.RecordBatch, inspection: Inspection) -> None:
-    """Look at the columns of a table."""
-    every = batch.schema.names
-    for name, column in zip(every, batch.columns, strict=True):
+def look_at_batch(
+    batch: pa.RecordBatch, inspection: Inspection, of_folders: Sequence[str] = ()
+) -> None:
+    """Look at the columns of a table, which has others in the names of its folders."""
+    every = [*batch.schema.names, *of_folders]
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
         inspection.look_at_array(column, [name], every)

@@ -15,18 +15,19 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 
 from erasable.core._byte_search import overlapping
-from erasable.workspace.targets import decoded_tables, lance_files, sqlite_pages
-from erasable.workspace.targets.avro import avro_blocks
+from erasable.workspace.targets import decoded_tables, lance_files, manifests, sqlite_pages
+from erasable.workspace.targets.avro import AvroFile
 from erasable.workspace.targets.embedded import look_for_frames
 from erasable.workspace.targets.inspection import Inspection, Undecodable, is_text, unsnappied
+from erasable.workspace.targets.text_lines import compared_lines, folders_of
 
 AT_ONCE = 1 << 22  # bytes that are looked through at a time
 _LOOKED_AT = 4_096  # bytes that say whether a file is a text
@@ -57,12 +58,8 @@ def _inspect(file: _File, path: Path, inspection: Inspection, depth: int) -> Non
         with _as_file(decoder(file)) as decoded:
             _inspect(decoded, path, inspection, depth + 1)
     elif head.startswith(b"Obj\x01"):
-        inspection.is_compared = False
-        blocks = _guarded(avro_blocks(file))
-        head = next(blocks, b"")
-        is_manifest = b"format-version" in head  # of Iceberg
-        for block in chain([head], blocks):
-            (inspection.look_at_metadata if is_manifest else inspection.look_at)(block)
+        with _told_once():
+            _look_at_avro(file, inspection)
     elif look := _reader_of(head, tail):
         if file.seekable():
             _look_through(file, inspection)
@@ -74,6 +71,19 @@ def _inspect(file: _File, path: Path, inspection: Inspection, depth: int) -> Non
             _inspect(kept, path, inspection, depth)
     else:
         _inspect_unknown(file, path, inspection)
+
+
+def _look_at_avro(file: BinaryIO, inspection: Inspection) -> None:
+    """Look at the blocks of a file of Avro, and compare the values of a manifest."""
+    found = AvroFile(file)
+    is_manifest = manifests.is_manifest(found)
+    inspection.is_compared &= is_manifest
+    look = inspection.look_at_metadata if is_manifest else inspection.look_at
+    look(b"\0".join(each for pair in found.metadata.items() for each in pair))
+    for n, block in found.blocks():
+        look(block)
+        if is_manifest and inspection.has_exact:
+            manifests.compare(found, n, block, inspection)
 
 
 def _look_through(file: BinaryIO, inspection: Inspection) -> None:
@@ -112,9 +122,15 @@ def _as_file(parts: Iterator[bytes]) -> io.BufferedReader:
 
 
 def _guarded(parts: Iterator[bytes]) -> Iterator[bytes]:
+    with _told_once():
+        yield from parts
+
+
+@contextmanager
+def _told_once() -> Iterator[None]:
     """Say in one line what a decoder cannot read."""
     try:
-        yield from parts
+        yield
     except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
         name = type(error).__name__
         raise Undecodable(f"it is damaged, or packed in another way ({name})") from error
@@ -195,11 +211,10 @@ def _inspect_unknown(file: _File, path: Path, inspection: Inspection) -> None:
         inspection.is_compared = False
         look_for_frames(file, inspection)
         return
-    is_log = path.parent.name == "_delta_log"
-    is_json = file.peek(1)[:1] in (b"{", b"[")
-    for block in overlapping(iter(partial(file.read, AT_ONCE), b""), inspection.overlap):
+    is_log = folders_of(path)[-1:] == ["_delta_log"]
+    parts = compared_lines(iter(partial(file.read, AT_ONCE), b""), path, inspection)
+    for block in overlapping(parts, inspection.overlap):
         (inspection.look_at_metadata if is_log else inspection.look_at_text)(block)
-        inspection.look_at_tokens(block, named=is_json)
         inspection.is_compared &= is_text(block)
 
 

@@ -82,6 +82,11 @@ class Inspection:
         return bool(self._exact)
 
     @property
+    def near(self) -> set[str]:
+        """The names of fields that values are next to."""
+        return {name for names in self._near.values() for name in names}
+
+    @property
     def has_named(self) -> bool:
         """Whether any of them is next to the name of its field."""
         return bool(self._near)
@@ -126,16 +131,28 @@ class Inspection:
         for form in self._inner.among(data):
             self.found.update(self._names[form])
 
-    def look_at_tokens(self, data: bytes, *, named: bool = False) -> None:
-        """Compare the words and numbers of a text, which may have fields by their names."""
+    def look_at_tokens(
+        self,
+        data: bytes,
+        names: Collection[str] | None = None,
+        every: Collection[str] | None = None,
+    ) -> None:
+        """Compare the words and numbers of a text, perhaps the value of a name; see `compare`."""
+        for spelled in self.spellings_in(data):
+            text = self._with_signs.get(spelled, spelled.decode(errors="replace"))
+            self.compare([text, _number(text)], names, every)
+
+    def spellings_in(self, data: bytes) -> set[bytes]:
+        """Return which words and numbers of a text are values that are compared."""
         if not self._exact:
-            return
-        tokens = {each.decode(errors="replace") for each in set(_TOKENS.split(data))}
-        names = tokens if named else None
-        self.compare(tokens, names)
-        if any(isinstance(each, int | float) for each in self._wanted):
-            self.compare([float(each) for each in tokens if _NUMBER.fullmatch(each)], names)
-        self.compare([text for spelled, text in self._with_signs.items() if spelled in data], names)
+            return set()
+        found = {spelled for spelled in self._with_signs if spelled in data}
+        has_numbers = any(isinstance(each, int | float) for each in self._wanted)
+        for token in set(_TOKENS.split(data)):
+            text = token.decode(errors="replace")
+            if text in self._wanted or (has_numbers and _number(text) in self._wanted):
+                found.add(token)
+        return found
 
     def compare(
         self,
@@ -275,6 +292,11 @@ def unsnappied(data: bytes) -> bytes:
 def n_of_kinds(names: Iterable[Name], kinds: dict[Name, str]) -> Counter[str]:
     """Return how many values there are of each kind."""
     return Counter({kind: 0 for kind in KINDS}) + Counter(kinds[name] for name in names)
+
+
+def _number(text: str) -> float | None:
+    """Return the number that a text is, None if it is none."""
+    return float(text) if _NUMBER.fullmatch(text) else None
 
 
 def _by_type(exact: dict[str, list[Name]]) -> dict[object, list[Name]]:

@@ -77,10 +77,13 @@ class Marks:
         """How many values are too short to be looked for in bytes."""
         return len(self.short)
 
-    def add(self, value: Any, *spellings: str, field: str | None = None) -> bool:
+    def add(
+        self, value: Any, *spellings: str, field: str | None = None, column: str | None = None
+    ) -> bool:
         """Add a value of a record, with other spellings; tell whether it can be looked for.
 
-        `field` is given where files have short values next to its name.
+        `field` is given where files have short values next to its name, and `column` where they are
+        tables, in which a short value is compared with those of this column.
         """
         if value is None or isinstance(value, bool | np.bool_):
             return False
@@ -96,7 +99,11 @@ class Marks:
             self.values[_name(value)] = Value(NAMED, frozenset(seeds), exact, near)
             return True
         if not seeds:
-            self.short[_name(value)] = Value(kind, frozenset(), exact)
+            near = names_of(column) if column is not None else frozenset[str]()
+            before = self.short.get(_name(value))
+            if before is not None:
+                near = near | before.near if near and before.near else frozenset()
+            self.short[_name(value)] = Value(kind, frozenset(), exact, near)
             return False
         self.cuts.update(cuts_of(value))
         is_digits = exact is not None and exact.isdigit()  # in a column, other digits are beside it

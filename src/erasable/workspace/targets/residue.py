@@ -17,6 +17,7 @@ from erasable.core._byte_search import ByteSearch
 from erasable.workspace.targets import decoding
 from erasable.workspace.targets.inspection import Inspection, Undecodable, n_of_kinds
 from erasable.workspace.targets.marks import Marks, is_vector
+from erasable.workspace.targets.text_lines import compare_pairs
 
 _ENOUGH = 0.9  # of the values of others, of a kind
 _NAMED = 3  # files that a reason names, at most
@@ -79,6 +80,7 @@ def _look_at_name(own: str, inspection: Inspection) -> None:
     """Look at the name, and at those of folders, such as those of a lake's partitions."""
     for name in {own, unquote(own)}:
         inspection.look_through([os.fsencode(name)])
+        compare_pairs(name, inspection)
 
 
 def _reasons(

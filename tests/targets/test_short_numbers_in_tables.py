@@ -1,0 +1,142 @@
+"""Whole numbers of few digits as identities: other columns of a table have the same numbers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from erasable.workspace.targets import kinds
+from erasable.workspace.targets.avro import AvroFile
+from erasable.workspace.targets.protocol import Settings, Subject
+from erasable.workspace.targets.verdicts import PURGED
+from people import erased
+
+N = 120
+WHO = 0  # whose number is the least of its column, in bounds of metadata
+ROWS = pa.table({
+    "person": range(N),
+    "age": [at % 90 for at in range(N)],
+    "visits": [1] * N,
+    "text": [f"{at % 7} have said the same" for at in range(N)],
+})  # fmt: skip
+
+
+def _parquet(folder: Path) -> str:
+    pq.write_table(ROWS, folder / "rows.parquet")
+    return str(folder)
+
+
+def _csv(folder: Path) -> str:
+    pc.write_csv(ROWS, folder / "rows.csv")
+    return str(folder)
+
+
+def _json_lines(folder: Path) -> str:
+    lines = (json.dumps(row) + "\n" for row in ROWS.to_pylist())
+    (folder / "rows.jsonl").write_text("".join(lines))
+    return str(folder)
+
+
+def _by_folders(folder: Path) -> str:
+    ds.write_dataset(
+        ROWS, folder, format="parquet", partitioning=["person"], partitioning_flavor="hive",
+        max_partitions=N,
+    )  # fmt: skip
+    return str(folder)
+
+
+def _delta(folder: Path, **options: Any) -> str:
+    deltalake = pytest.importorskip("deltalake", reason="extra delta")
+    deltalake.write_deltalake(str(folder), ROWS, **options)
+    return f"delta:{folder}"
+
+
+def _delta_by_person(folder: Path) -> str:
+    return _delta(folder, partition_by="person")
+
+
+def _iceberg(folder: Path, *, by_person: bool = False) -> str:
+    sql = pytest.importorskip("pyiceberg.catalog.sql", reason="extra iceberg")
+    transforms = pytest.importorskip("pyiceberg.transforms")
+    uri = f"sqlite:///{folder}/catalog.db"
+    catalog = sql.SqlCatalog("tests", uri=uri, warehouse=f"file://{folder}/tables")
+    catalog.create_namespace("own")
+    table = catalog.create_table("own.rows", schema=ROWS.schema)
+    if by_person:
+        with table.update_spec() as spec:
+            spec.add_field("person", transforms.IdentityTransform(), "part")
+    table.append(ROWS)
+    catalog.close()
+    return f"iceberg:{uri}#own.rows"
+
+
+def _iceberg_by_person(folder: Path) -> str:
+    return _iceberg(folder, by_person=True)
+
+
+PLACES: dict[str, tuple[Callable[[Path], str], str]] = {  # with a file that has the number
+    "parquet": (_parquet, "rows.parquet"),
+    "csv": (_csv, "rows.csv"),
+    "json lines": (_json_lines, "rows.jsonl"),
+    "folders": (_by_folders, f"person={WHO}/*.parquet"),
+    "delta": (_delta, "*.parquet"),
+    "delta by person": (_delta_by_person, f"person={WHO}/*.parquet"),
+    "iceberg": (_iceberg, "tables/**/*-m0.avro"),
+    "iceberg by person": (_iceberg_by_person, "tables/**/*-m0.avro"),
+}
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_numbers_of_other_columns_name_nobody(tmp_path: Path, kind: str) -> None:
+    """The control: a file of before is told."""
+    make, pattern = PLACES[kind]
+    folder = tmp_path / "place"
+    folder.mkdir()
+    place = make(folder)
+    (file,) = folder.glob(pattern)
+    before = tmp_path / "before"
+    shutil.copy(file, before)
+    with kinds.opened(place, Settings((Subject("person", "integer"),))) as target:
+        plan, verdict = erased(target, WHO, str(WHO))
+        assert plan.changed
+        assert (verdict.word, verdict.reason) == (PURGED, None)
+        file.parent.mkdir(exist_ok=True)
+        shutil.copy(before, file.with_name(f"again-{file.name}"))
+        found = target.scan(plan.marks, plan.living)
+    assert found.n_left == 1
+    assert found.where
+
+
+def test_values_of_a_manifest_are_those_that_iceberg_reads(tmp_path: Path) -> None:
+    io = pytest.importorskip("pyiceberg.io.pyarrow", reason="extra iceberg")
+    manifest = pytest.importorskip("pyiceberg.manifest")
+    _iceberg(tmp_path)
+    (path,) = tmp_path.glob("tables/**/*-m0.avro")
+    with path.open("rb") as file:
+        found = AvroFile(file)
+        read = [pair for n, block in found.blocks() for pair in found.values(n, block)]
+    listed = next(iter(tmp_path.glob("tables/**/snap-*.avro")))
+    files = io.PyArrowFileIO()
+    (entry,) = next(manifest.read_manifest_list(files.new_input(str(listed)))).fetch_manifest_entry(
+        files
+    )
+    own = entry.data_file
+    by_path: dict[str, list[Any]] = {}
+    for names, value in read:
+        by_path.setdefault(".".join(names), []).append(value)
+    assert by_path["data_file.file_path"] == [own.file_path]
+    assert by_path["data_file.record_count"] == [own.record_count] == [N]
+    for name in ("lower_bounds", "upper_bounds", "value_counts"):
+        pairs = zip(
+            by_path[f"data_file.{name}.key"], by_path[f"data_file.{name}.value"], strict=True
+        )
+        assert dict(pairs) == getattr(own, name)
