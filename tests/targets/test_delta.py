@@ -409,6 +409,14 @@ def test_a_file_that_no_version_names_is_searched(tmp_path: Path) -> None:
     assert (tmp_path / "visits" / "of-a-writer-that-died.parquet").exists()
 
 
+def test_hard_links_of_files_are_told(tmp_path: Path) -> None:
+    place = written(tmp_path / "visits", 1)
+    os.link(next((tmp_path / "visits").glob("*.parquet")), tmp_path / "backup.parquet")
+    _, verdict = erased(target(place), LEAST)
+    assert left_in(tmp_path, [LEAST])
+    assert verdict.reason == "files have other names (hard links)"
+
+
 def test_a_table_in_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     if not installed():
         pytest.skip("nothing that speaks S3 to bring up; install moto, flask and s3fs (extra: dev)")

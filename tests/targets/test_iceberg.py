@@ -183,6 +183,22 @@ def test_files_outside_of_the_table_stay_and_are_told(tmp_path: Path) -> None:
     assert (tmp_path / "of-others.parquet").exists()
 
 
+def test_a_table_whose_own_folder_has_nothing(tmp_path: Path) -> None:
+    folders = {
+        f"write.{each}.path": f"file://{tmp_path}/house/{each}" for each in ("data", "metadata")
+    }
+    table = created(tmp_path, visits(1, 1).schema, "mail", **folders)
+    table.append(visits(40, 60))
+    assert not (tmp_path / "house" / "shop").exists()
+    others = [row for row in rows_of(tmp_path) if row["mail"] != LEAST]
+    _, verdict = erased(target(tmp_path), LEAST)
+    assert rows_of(tmp_path) == others
+    assert verdict.word == PURGED, verdict.reason
+    assert not left_in(tmp_path, [LEAST, "00000-least"])
+    assert left_in(tmp_path, [mail(1)])
+    assert not [path for path in (tmp_path / "house").rglob("*") if "least" in path.name]
+
+
 def test_columns_and_values_of_several_kinds(tmp_path: Path) -> None:
     for field, who, row in OF_ODD:
         folder = tmp_path / field.split()[0]

@@ -132,7 +132,8 @@ class IcebergTarget(LakeTarget):
         return found
 
     def _stores(self) -> list[Store]:
-        return [opened_store(place) for place in _places(self._table())]
+        places = _places(self._table())
+        return [opened_store(each) for each in places if "://" in each or Path(each).is_dir()]
 
     def _where(self, keys: Keys) -> Any:
         found: Any = AlwaysFalse()
@@ -216,7 +217,6 @@ class IcebergTarget(LakeTarget):
                 if any(_is_within(location, place) for place in places):
                     with suppress(FileNotFoundError):
                         table.io.delete(location)
-                    _remove_empty(location, places)
                 else:
                     n_outside += 1
         _remove_older_metadata(table)
@@ -252,9 +252,10 @@ _PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path"
 
 def _places(table: Any) -> list[str]:
     """Return the folders of a table, none within another."""
-    own = [table.location(), *(table.properties.get(name) for name in _PLACES)]
+    own = [table.location(), _folder(table.metadata_location)]
+    own += [table.properties.get(name) for name in _PLACES]
     found: list[str] = []
-    for place in sorted({each.rstrip("/") for each in own if each}):
+    for place in sorted({_path(each).rstrip("/") for each in own if each}):
         if not any(_is_within(place, other) for other in found):
             found.append(place)
     return found
@@ -408,20 +409,6 @@ def _path(location: str) -> str:
 
 def _folder(location: str) -> str:
     return _path(location).rpartition("/")[0]
-
-
-def _remove_empty(location: str, places: Iterable[str]) -> None:
-    """Remove the folders that a file leaves empty: their names may be values of rows."""
-    path = _path(location)
-    if "://" in path:
-        return
-    for folder in Path(path).parents:
-        if "=" not in folder.name or not any(_is_within(str(folder), each) for each in places):
-            return
-        try:
-            folder.rmdir()
-        except OSError:
-            return
 
 
 def _plain(value: Any) -> Any:
