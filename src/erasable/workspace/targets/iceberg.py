@@ -50,7 +50,7 @@ from erasable.workspace.targets.columns import Keys
 from erasable.workspace.targets.halving import Ranges, hull
 from erasable.workspace.targets.lakes import LakeTarget
 from erasable.workspace.targets.overwriting import overwritten
-from erasable.workspace.targets.protocol import Settings
+from erasable.workspace.targets.protocol import People, Plan, Settings
 from erasable.workspace.targets.stores import opened_store
 
 _RANGED = (DateType, IntegerType, LongType, TimestampType, TimestamptzType)  # whole numbers
@@ -66,6 +66,10 @@ class _Files:
     lists: set[str] = field(default_factory=set)
     others: set[str] = field(default_factory=set)  # statistics
     metadata: list[str] = field(default_factory=list)  # the oldest last
+
+    def every(self) -> set[str]:
+        """Return all of them."""
+        return self.data | self.manifests | self.lists | self.others | {*self.metadata}
 
 
 class IcebergTarget(LakeTarget):
@@ -91,6 +95,20 @@ class IcebergTarget(LakeTarget):
     def close(self) -> None:
         """Close the catalog."""
         self._catalog.close()
+
+    def find(self, people: People) -> Plan:
+        """Find the rows of people in the current version, and whether older ones are elsewhere.
+
+        What is removed afterwards does not tell of it any more.
+        """
+        plan = super().find(people)
+        if plan:
+            with self._explained("read"):
+                table = self._table()
+                places = _places(table)
+                if not all(_is_within_any(each, places) for each in _history(table).every()):
+                    plan.reasons.append("files of earlier versions lie outside of its folder")
+        return plan
 
     def compact(self) -> list[str]:
         """Expire older snapshots, and remove the files that only they name."""
@@ -192,8 +210,7 @@ class IcebergTarget(LakeTarget):
             return
         table, named = self._table(), set[str]()
         if not is_sure:
-            history = _history(table)
-            named = history.data | history.manifests | history.lists | {*history.metadata}
+            named = _history(table).every()
         for location in written:
             if location not in named:
                 with suppress(OSError):
@@ -205,23 +222,17 @@ class IcebergTarget(LakeTarget):
         kept = _Files()
         _add(kept, table.io, table.metadata, set(), living=True)
         history = _history(table)
-        places, reasons, n_outside = _places(table), list[str](), 0
+        places, reasons = _places(table), list[str]()
         for gone, stay in (
             (history.data, kept.data), (history.manifests, kept.manifests),
             (history.lists, kept.lists), (history.others, kept.others),
             (history.metadata, {table.metadata_location}),
         ):  # fmt: skip
             for location in gone:
-                if location in stay:
-                    continue
-                if any(_is_within(location, place) for place in places):
+                if location not in stay and _is_within_any(location, places):
                     with suppress(FileNotFoundError):
                         table.io.delete(location)
-                else:
-                    n_outside += 1
         _remove_older_metadata(table)
-        if n_outside:
-            reasons.append(f"{n_outside} files of earlier versions lie outside of its folder")
         if others := sorted(table.refs().keys() - {"main"}):
             reasons.append(f"the branches and tags {', '.join(others)} keep older snapshots")
         summary = table.current_snapshot()
@@ -256,7 +267,7 @@ def _places(table: Any) -> list[str]:
     own += [table.properties.get(name) for name in _PLACES]
     found: list[str] = []
     for place in sorted({_path(each).rstrip("/") for each in own if each}):
-        if not any(_is_within(place, other) for other in found):
+        if not _is_within_any(place, found):
             found.append(place)
     return found
 
@@ -398,9 +409,9 @@ def _read(reading: Callable[[], Iterable[Any]], living: bool) -> Iterable[Any]:
         return ()
 
 
-def _is_within(location: str, place: str) -> bool:
-    within = _path(location).startswith(_path(place).rstrip("/") + "/")
-    return within and ".." not in location.split("/")
+def _is_within_any(location: str, places: Iterable[str]) -> bool:
+    is_within = any(_path(location).startswith(f"{place}/") for place in places)
+    return is_within and ".." not in location.split("/")
 
 
 def _path(location: str) -> str:
