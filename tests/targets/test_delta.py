@@ -291,6 +291,34 @@ def test_a_killed_erasure_is_finished_by_the_next(tmp_path: Path) -> None:
     assert n > 25
 
 
+def test_a_folder_of_another_table_stays(tmp_path: Path) -> None:
+    inner = tmp_path / "visits" / "archive"
+    written(tmp_path / "visits", 1)
+    written(inner, 2)
+    others = rows_of(inner)
+    for path in inner.rglob("*"):
+        os.utime(path, (time.time() - 86_400 * 8,) * 2)  # days; of the table they are seven
+    _, verdict = erased(target(tmp_path / "visits"), LEAST)
+    assert rows_of(inner) == others
+    assert "values of these records are still in" in str(verdict.reason)
+
+
+@pytest.mark.parametrize("partition", [None, "mail"])
+def test_what_was_never_committed_is_removed_from_partitions(
+    tmp_path: Path, partition: str | None
+) -> None:
+    place = tmp_path / "visits"
+    by = None if partition is None else [partition]
+    written(place, 1, partition_by=by)
+    folder = place if partition is None else next(place.glob("mail=person-000003*"))
+    old = folder / f"part-00000-{UUID(int=1)}-c000.snappy.parquet"
+    pq.write_table(visits(2, 60), old)
+    os.utime(old, (time.time() - 86_400 * 8,) * 2)
+    _, verdict = erased(target(place), LEAST)
+    assert not old.exists()
+    assert verdict.word == PURGED, verdict.reason
+
+
 def test_what_was_never_committed_is_removed(tmp_path: Path) -> None:
     """An entry of the log whose version is there, and data that are older than a writer may be."""
     place = tmp_path / "visits"

@@ -176,10 +176,14 @@ class DeltaTarget(LakeTarget):
     def _remove_uncommitted(self, table: DeltaTable) -> None:
         """Remove data files that a process has left which died before it committed them.
 
-        They are older than a writer may take, which is a setting of the table.
+        They are older than a writer may take, which is a setting of the table. Other folders within
+        that of the table may be of other programs.
         """
+        columns = table.metadata().partition_columns
         for path in table.vacuum(dry_run=True, full=True):
-            if _WRITTEN.fullmatch(path.rpartition("/")[2]):
+            *folders, name = path.split("/")
+            names = [unquote(each.partition("=")[0]) for each in folders]
+            if names in (columns, ["_change_data", *columns]) and _WRITTEN.fullmatch(name):
                 self._store.remove(Blob(path, 0))
 
     def _without_removals(self, version: int) -> _Living:
