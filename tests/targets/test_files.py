@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import chdir, closing, nullcontext
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -273,6 +274,18 @@ def test_columns_of_identities_have_several_types(tmp_path: Path, kind: Any) -> 
     found = pq.read_table(path)
     assert found["n"].to_pylist() == [n for n in range(21) if n not in (6, 7)]
     assert found.schema.field("id").type == column.type
+
+
+def test_columns_of_uuids(tmp_path: Path) -> None:
+    given = [UUID(int=n + (7 << 80)) for n in range(3)]
+    plain = pa.array([*(each.bytes for each in given), None], pa.binary(16))
+    path = tmp_path / "visits.parquet"
+    pq.write_table(pa.table({"id": plain.cast(pa.uuid()), "n": range(4)}), path)
+    _, verdict = erased(target(path, "id"), str(given[1]))
+    found = pq.read_table(path)
+    assert found["id"].to_pylist() == [given[0], given[2], None]
+    assert found["n"].to_pylist() == [0, 2, 3]
+    assert verdict.word == PURGED, verdict.reason
 
 
 def test_a_partition_of_a_person_leaves(tmp_path: Path) -> None:

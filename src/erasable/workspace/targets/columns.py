@@ -182,7 +182,7 @@ def column_of(table: pa.Table, name: str) -> pa.ChunkedArray | None:
 
 def undictionaried(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column without dictionary and extension."""
-    if isinstance(column.type, pa.ExtensionType):
+    if isinstance(column.type, pa.BaseExtensionType):
         return undictionaried(column.cast(column.type.storage_type))
     if pa.types.is_dictionary(column.type):
         return undictionaried(column.cast(column.type.value_type))
