@@ -436,6 +436,21 @@ def test_a_partition_without_files_leaves(tmp_path: Path) -> None:
     assert verdict.word == PURGED, verdict.reason
 
 
+@pytest.mark.parametrize("kind", ["folder", "link", "linked folder"])
+def test_names_of_what_is_no_file_are_searched(tmp_path: Path, kind: str) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    (lake / "a.csv").write_text(f"mail\n{LEAST}\n{mail(1)}\n")
+    if kind == "folder":
+        (lake / f"of {LEAST}").mkdir()
+    else:
+        (lake / f"of {LEAST}").symlink_to(tmp_path if kind == "linked folder" else tmp_path / "x")
+    _, verdict = erased(target(lake), LEAST)
+    assert "1 of 1 values of these records are still in the name of a file or folder" in str(
+        verdict.reason
+    )
+
+
 def test_notes_about_a_file_leave_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "country=de"
     folder.mkdir()

@@ -68,6 +68,10 @@ class Store(ABC):
     def paths(self) -> Iterator[list[Path]]:
         """Have all files under paths, those of a store as copies, inside the block."""
 
+    def names(self) -> list[str]:
+        """Return the names of all files, and of folders, also of those without files."""
+        return [blob.name for blob in self.blobs()]
+
     def check_writable(self, name: str) -> None:  # noqa: B027 - a store says so when asked
         """Raise SourceError if a file cannot be replaced."""
 
@@ -103,6 +107,14 @@ class LocalStore(Store):
                         name = path.relative_to(self._root).as_posix()
                         found.append(Blob(name, status.st_size, n_names=status.st_nlink))
         return sorted(found)
+
+    def names(self) -> list[str]:
+        """Return the names of all files, links and folders."""
+        if self._only is not None:
+            return [self._only]
+        walked = os.walk(self._root)
+        every = (Path(folder, each) for folder, *of in walked for names in of for each in names)
+        return [path.relative_to(self._root).as_posix() for path in every]
 
     @contextmanager
     def opened(self, blob: Blob) -> Iterator[tuple[BinaryIO, Any]]:

@@ -47,9 +47,8 @@ def search(stores: Sequence[Store], marks: Marks, living: Marks) -> Found:
     with ExitStack() as stack:
         paths = [path for store in stores for path in stack.enter_context(store.paths())]
         found = residue.search(paths, marks, living)
-    wanted = frozenset(marks.every())
-    for blob in (blob for store in stores for blob in store.blobs()):
-        if there := residue.marks_among([os.fsencode(unquote(blob.name))], wanted):
-            found.n_left += marks.count(there)
-            found.where.append("the name of a file")
+    names = (os.fsencode(unquote(name)) + b"\0" for store in stores for name in store.names())
+    if n := marks.count(residue.marks_among(names, marks.every())):
+        found.n_left += n
+        found.where.append("the name of a file or folder")
     return found
