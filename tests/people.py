@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
+from unittest.mock import patch
 
+from erasable.core.errors import SourceError
 from erasable.workspace.targets.protocol import Plan, Subject, Target
 from erasable.workspace.targets.steps import Verdict, erase
 
@@ -18,6 +22,17 @@ class Named:
     def among(self, values: Collection[Any], subject: Subject) -> Mapping[Any, str]:
         """Return the values that name one of them, each with itself as the name."""
         return {value: str(value) for value in values if value in self._identities}
+
+
+def erased_in_two_attempts(target: Target, *identities: Any) -> tuple[Plan, Verdict]:
+    """Erase people by an attempt that ends before its search, and by another; see `erased`."""
+    plan = Plan()
+    with patch.object(type(target), "scan", side_effect=SourceError), suppress(SourceError):
+        erase(target, Named(*identities), plan)
+    assert plan.n_rounds == 1
+    plan = Plan.from_json(json.loads(json.dumps(plan.to_json())))
+    verdict = erase(target, Named(*identities), plan)
+    return plan, verdict
 
 
 def erased(target: Target, *identities: Any) -> tuple[Plan, Verdict]:

@@ -7,8 +7,10 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from uuid import UUID
 
 import pytest
@@ -126,6 +128,26 @@ def test_values_with_quotes_and_columns_with_spaces(tmp_path: Path) -> None:
         assert verdict.word == PURGED, verdict.reason
 
 
+def test_partitions_that_no_folder_names(tmp_path: Path) -> None:
+    place = tmp_path / "visits"
+    written(place, 1, 40, partition_by=["mail"])
+    log = place / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for n, each in enumerate(each["add"] for each in actions if "add" in each):
+        old, new = place / unquote(each["path"]), place / f"{n:03}" / "part-0.parquet"
+        new.parent.mkdir()
+        old.rename(new)
+        old.parent.rmdir()
+        each["path"] = f"{n:03}/part-0.parquet"
+    log.write_text("".join(json.dumps(each) + "\n" for each in actions))
+    others = [row for row in rows_of(place) if row["mail"] not in (LEAST, mail(7))]
+    _, verdict = erased(target(place), LEAST, mail(7))
+    assert rows_of(place) == others
+    assert not left_in(place, [LEAST, mail(7)])
+    assert mail(8) in left_in(place, [mail(8)])[f"_delta_log/{0:020}.json"]
+    assert verdict.word == PURGED, verdict.reason
+
+
 def test_a_log_that_names_files_of_others(tmp_path: Path) -> None:
     place = written(tmp_path / "visits")
     other = tmp_path / "of-others.parquet"
@@ -199,8 +221,11 @@ def test_what_another_process_appends_meanwhile_stays(
     assert verdict.word == PURGED, verdict.reason
 
 
-def test_a_writer_of_an_older_version_loses_nothing(tmp_path: Path) -> None:
-    place = written(tmp_path / "visits")
+@pytest.mark.parametrize("partition", [None, "mail"])
+def test_a_writer_of_an_older_version_loses_nothing(tmp_path: Path, partition: str | None) -> None:
+    """Also where nobody else is in the partition that it began with."""
+    by = None if partition is None else [partition]
+    place = written(tmp_path / "visits", partition_by=by)
     appends, updates = DeltaTable(place), DeltaTable(place)
     others = len([row for row in rows_of(place) if row["mail"] != LEAST])
     erased(target(place), LEAST)
@@ -209,6 +234,8 @@ def test_a_writer_of_an_older_version_loses_nothing(tmp_path: Path) -> None:
     write_deltalake(DeltaTable(place), visits(5, 60, first=9010), mode="append")
     with pytest.raises(Exception, match=r"No such file|not found"):
         updates.update(updates={"spent": "1.0"}, predicate="visit < 50")
+    with pytest.raises(CommitFailedError):  # else it would note the files that are gone
+        DeltaTable.delete(appends)
     found = rows_of(place)
     assert len(found) == others + 5
     assert len({row["visit"] for row in found}) == len(found)
@@ -262,6 +289,34 @@ def test_a_killed_erasure_is_finished_by_the_next(tmp_path: Path) -> None:
         assert not left_in(Path(place), [LEAST, mail(4)])
         n += 5
     assert n > 25
+
+
+def test_a_folder_of_another_table_stays(tmp_path: Path) -> None:
+    inner = tmp_path / "visits" / "archive"
+    written(tmp_path / "visits", 1)
+    written(inner, 2)
+    others = rows_of(inner)
+    for path in inner.rglob("*"):
+        os.utime(path, (time.time() - 86_400 * 8,) * 2)  # days; of the table they are seven
+    _, verdict = erased(target(tmp_path / "visits"), LEAST)
+    assert rows_of(inner) == others
+    assert "values of these records are still in" in str(verdict.reason)
+
+
+@pytest.mark.parametrize("partition", [None, "mail"])
+def test_what_was_never_committed_is_removed_from_partitions(
+    tmp_path: Path, partition: str | None
+) -> None:
+    place = tmp_path / "visits"
+    by = None if partition is None else [partition]
+    written(place, 1, partition_by=by)
+    folder = place if partition is None else next(place.glob("mail=person-000003*"))
+    old = folder / f"part-00000-{UUID(int=1)}-c000.snappy.parquet"
+    pq.write_table(visits(2, 60), old)
+    os.utime(old, (time.time() - 86_400 * 8,) * 2)
+    _, verdict = erased(target(place), LEAST)
+    assert not old.exists()
+    assert verdict.word == PURGED, verdict.reason
 
 
 def test_what_was_never_committed_is_removed(tmp_path: Path) -> None:
@@ -345,6 +400,11 @@ BAD: list[tuple[str, Callable[[Path], Any], str]] = [
         "uses deletionVectors",
     ),
     (
+        "numbered rows",
+        _with({}, minReaderVersion=1, minWriterVersion=6),
+        "uses identityColumns",
+    ),
+    (
         "mapping",
         _with({"delta.columnMapping.mode": "name"}, minReaderVersion=2, minWriterVersion=5),
         "of features that deltalake has",
@@ -375,6 +435,14 @@ def test_a_file_that_no_version_names_is_searched(tmp_path: Path) -> None:
     _, verdict = erased(target(place), LEAST)
     assert "still in of-a-writer-that-died.parquet" in str(verdict.reason)
     assert (tmp_path / "visits" / "of-a-writer-that-died.parquet").exists()
+
+
+def test_hard_links_of_files_are_told(tmp_path: Path) -> None:
+    place = written(tmp_path / "visits", 1)
+    os.link(next((tmp_path / "visits").glob("*.parquet")), tmp_path / "backup.parquet")
+    _, verdict = erased(target(place), LEAST)
+    assert left_in(tmp_path, [LEAST])
+    assert verdict.reason == "files have other names (hard links)"
 
 
 def test_a_table_in_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -434,7 +502,9 @@ def test_beside_a_writer_who_is_always_faster(
             "visit": pa.array([n] * len(mails)), "day": pa.array([n] * len(mails), pa.date32()),
             "at": pa.array([5_000_000 * n + 789] * len(mails), pa.timestamp("us", "UTC")),
         }  # fmt: skip
-        table = pa.table({rising: columns[rising], "mail": mails, "note": [f"of {n}"] * len(mails)})
+        last = pa.array([datetime.max] * len(mails), pa.timestamp("us", "UTC"))
+        told = {"mail": mails, "note": [f"of {n}"] * len(mails), "until": last}
+        table = pa.table({rising: columns[rising], **told})
         write_deltalake(place, table, mode="append")
 
     for n in range(4):

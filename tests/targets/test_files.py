@@ -9,10 +9,12 @@ import io
 import json
 import lzma
 import os
+import socket
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import chdir, closing, nullcontext
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -21,6 +23,7 @@ pytest.importorskip("pyarrow", reason="Parquet is read by Arrow")
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from apart import run
 from beside import FILES, Beside, spent_at
 from lakes import GREATEST, LEAST, killed_at, left_in, mail, visits
 from refusals import refused
@@ -32,7 +35,7 @@ from erasable.workspace.targets import blobs
 from erasable.workspace.targets.files import FilesTarget
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import PURGED
-from people import Named, erased
+from people import Named, erased, erased_in_two_attempts
 
 MAIL = Subject("mail", "email")
 
@@ -52,6 +55,7 @@ LINES = [
     ("plain", "utf-8", "id,mail,text\n", "{n},{mail},hello\n"),
     ("crlf", "utf-8", "id;mail;text\r\n", '"{n}";"{mail}";"a ""b"" ;\r\n {n}"\r\n'),
     ("mark", "utf-8-sig", "mail|näme\n", "{mail}|Jürgen {n}\n"),
+    ("quoted mark", "utf-8-sig", '"mail","text"\n', '"{mail}","ü {n}"\n'),
     ("old", "cp1252", "mail\ttext\r", "{mail}\tJürgen … {n} €\r"),
     ("wide", "utf-16", "mail,text\r\n", '{mail},"ü {n}"\r\n'),
     ("no end", "utf-8", 'text,"mail"\n', '5" pipe {n},{mail}\n'),
@@ -131,6 +135,20 @@ def test_numbers_and_texts_of_json_are_told_apart(tmp_path: Path) -> None:
     path.write_bytes(b'{"id": 1000017}\n{"id": "1000017"}\n{"id": 1000018}\n{"id": true}\n')
     erased(target(path, "id"), 1000017)
     assert path.read_bytes() == b'{"id": "1000017"}\n{"id": 1000018}\n{"id": true}\n'
+
+
+@pytest.mark.parametrize("action", ["delete", "mask"])
+def test_halves_of_pairs_in_json(tmp_path: Path, action: str) -> None:
+    """A text that was cut within a character has no bytes of its own."""
+    path = tmp_path / "visits.jsonl"
+    first, second = (f'{{"mail": "{who}", "ü": "cut off \\ud83d"}}\n' for who in (LEAST, mail(1)))
+    path.write_text(first + second)
+    _, verdict = erased(target(path, action=action, keep=("ü",)), LEAST)
+    kept = "".join(path.read_text().splitlines(keepends=True)[:-1])
+    assert path.read_text() == kept + second
+    left = [json.loads(line) for line in kept.splitlines()]
+    assert left == ([] if action == "delete" else [json.loads(first) | {"mail": "erased"}])
+    assert verdict.word == PURGED, verdict.reason
 
 
 @pytest.mark.parametrize("action", ["null", "mask"])
@@ -258,6 +276,18 @@ def test_columns_of_identities_have_several_types(tmp_path: Path, kind: Any) -> 
     assert found.schema.field("id").type == column.type
 
 
+def test_columns_of_uuids(tmp_path: Path) -> None:
+    given = [UUID(int=n + (7 << 80)) for n in range(3)]
+    plain = pa.array([*(each.bytes for each in given), None], pa.binary(16))
+    path = tmp_path / "visits.parquet"
+    pq.write_table(pa.table({"id": plain.cast(pa.uuid()), "n": range(4)}), path)
+    _, verdict = erased(target(path, "id"), str(given[1]))
+    found = pq.read_table(path)
+    assert found["id"].to_pylist() == [given[0], given[2], None]
+    assert found["n"].to_pylist() == [0, 2, 3]
+    assert verdict.word == PURGED, verdict.reason
+
+
 def test_a_partition_of_a_person_leaves(tmp_path: Path) -> None:
     pq.write_to_dataset(small(), tmp_path / "lake", partition_cols=["mail"])
     (tmp_path / "lake" / "_SUCCESS").touch()
@@ -280,6 +310,145 @@ def test_a_partition_of_a_person_leaves(tmp_path: Path) -> None:
     # Another file of the person, whose name alone tells: the search says so.
     with refused("would stay, as that of a folder"):
         target(tmp_path / "lake", action="mask").find(Named(mail(5)))
+
+
+@pytest.mark.parametrize("kind", ["struct", "list", "map"])
+def test_dictionaries_within_other_columns(tmp_path: Path, kind: str) -> None:
+    words = pa.array([f"word of {each}" for each in small()["mail"].to_pylist()])
+    words = words.dictionary_encode()
+    offsets = pa.array(range(101), pa.int32())
+    within = {
+        "struct": lambda: pa.StructArray.from_arrays([words], ["word"]),
+        "list": lambda: pa.ListArray.from_arrays(offsets, words),
+        "map": lambda: pa.MapArray.from_arrays(offsets, small()["visit"].combine_chunks(), words),
+    }[kind]()
+    table = small().append_column("in", within)
+    pq.write_table(table, tmp_path / "a.parquet", compression="none")
+    _, verdict = erased(target(tmp_path), LEAST)
+    found = pq.read_table(tmp_path / "a.parquet")
+    assert found.schema == table.schema
+    assert found.to_pylist() == [row for row in table.to_pylist() if row["mail"] != LEAST]
+    assert LEAST.encode() not in (tmp_path / "a.parquet").read_bytes()
+    assert verdict.word == PURGED, verdict.reason
+
+
+ENCRYPTED = """
+import sys
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+
+class Keys(pe.KmsClient):
+    def wrap_key(self, key, name):
+        return key.hex()
+    def unwrap_key(self, key, name):
+        return bytes.fromhex(key)
+
+table = pa.table({"mail": ["ann@example.org"] * int(sys.argv[2])}, pa.schema({"mail": pa.string()}))
+settings = pe.EncryptionConfiguration(
+    footer_key="one", column_keys={"two": ["mail"]}, plaintext_footer=sys.argv[3] == "plain"
+)
+made = pe.CryptoFactory(lambda _: Keys()).file_encryption_properties(
+    pe.KmsConnectionConfig(), settings
+)
+with pq.ParquetWriter(sys.argv[1], table.schema, encryption_properties=made) as writer:
+    writer.write_table(table)
+"""
+READ = """
+import sys
+from pathlib import Path
+from erasable.core.errors import SourceError
+from erasable.workspace.targets import decoding
+from erasable.workspace.targets.files import FilesTarget
+from erasable.workspace.targets.inspection import Inspection, Undecodable
+from erasable.workspace.targets.marks import Marks
+from erasable.workspace.targets.protocol import Settings, Subject
+from people import Named
+try:
+    decoding.inspect(Path(sys.argv[1]), Inspection(Marks(), Marks()))
+except Undecodable as error:
+    print(error)
+try:
+    FilesTarget(sys.argv[1], Settings((Subject("mail", "email"),))).find(Named("ann@example.org"))
+except SourceError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("footer", ["plain", "encrypted"])
+@pytest.mark.parametrize("n_rows", [0, 3])
+def test_encrypted_parquet_is_one_error(tmp_path: Path, footer: str, n_rows: int) -> None:
+    """Arrow ends the process where it is asked for what it cannot decrypt."""
+    path = tmp_path / "a.parquet"
+    assert run(ENCRYPTED, path, n_rows, footer) == ""
+    of_search, of_target = str(run(READ, path)).splitlines()
+    assert "encrypted Parquet" in of_search
+    assert "or is encrypted" in of_target
+
+
+@pytest.mark.parametrize("name", ["a.csv", f"mail={LEAST}/a.csv"])
+def test_hard_links_are_told_although_the_file_is_written_anew(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "lake" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(f"mail,n\n{LEAST},1\n")
+    (tmp_path / "lake" / "b.csv").write_text(f"mail,n\n{mail(1)},2\n")
+    os.link(path, tmp_path / "backup.csv")
+    _, verdict = erased_in_two_attempts(target(tmp_path / "lake"), LEAST)
+    assert not left_in(tmp_path / "lake", [LEAST])
+    assert left_in(tmp_path, [LEAST])
+    assert verdict.reason == "files have other names (hard links)"
+
+
+def test_names_that_are_long_or_no_text(tmp_path: Path) -> None:
+    names = [b"\xff\xfe.csv", b"x" * 251 + b".csv", "ü".encode() * 122 + b".parquet"]
+    table = pa.table({"mail": [LEAST, mail(1)]})
+    for name in names[:2]:
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text(
+            f"mail\n{LEAST}\n{mail(1)}\n"
+        )
+    pq.write_table(table, tmp_path / names[2].decode())
+    plan, verdict = erased(target(tmp_path), LEAST)
+    assert {os.fsencode(each) for each in os.listdir(tmp_path)} == {*names}
+    assert sum(plan.changed.values()) == 3
+    assert all(each.encode().decode() == each for each in plan.changed)  # it can be kept
+    assert not left_in(tmp_path, [LEAST])
+    assert verdict.word == PURGED, verdict.reason
+
+
+def test_pipes_and_sockets_are_no_files(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"mail\n{LEAST}\n{mail(1)}\n")
+    os.mkfifo(tmp_path / "b.csv")
+    with closing(socket.socket(socket.AF_UNIX)) as own, chdir(tmp_path):
+        own.bind("c.csv")
+    _, verdict = erased(target(tmp_path), LEAST)
+    assert (tmp_path / "a.csv").read_text() == f"mail\n{mail(1)}\n"
+    assert verdict.word == PURGED, verdict.reason
+
+
+def test_a_partition_without_files_leaves(tmp_path: Path) -> None:
+    """Its name is that of a person, and another program may have removed the files."""
+    for name in (f"mail={LEAST}/day=1", f"mail={LEAST}/day=2", f"mail={mail(1)}/day=1", "new"):
+        (tmp_path / name).mkdir(parents=True)
+        if name != "new" and name[-1] == "1":
+            pq.write_table(small().select(["spent"]), tmp_path / name / "a.parquet")
+    _, verdict = erased(target(tmp_path), LEAST)
+    assert sorted(os.listdir(tmp_path)) == [f"mail={mail(1)}", "new"]
+    assert verdict.word == PURGED, verdict.reason
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "linked folder"])
+def test_names_of_what_is_no_file_are_searched(tmp_path: Path, kind: str) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    (lake / "a.csv").write_text(f"mail\n{LEAST}\n{mail(1)}\n")
+    if kind == "folder":
+        (lake / f"of {LEAST}").mkdir()
+    else:
+        (lake / f"of {LEAST}").symlink_to(tmp_path if kind == "linked folder" else tmp_path / "x")
+    _, verdict = erased(target(lake), LEAST)
+    assert "1 of 1 values of these records are still in the name of a file or folder" in str(
+        verdict.reason
+    )
 
 
 def test_notes_about_a_file_leave_with_it(tmp_path: Path) -> None:
@@ -322,7 +491,7 @@ def test_a_hard_link_is_told(tmp_path: Path) -> None:
     path.with_name("a.csv").write_bytes(b"mail\nann@example.org\n")
     (tmp_path / "c.csv").hardlink_to(path)
     _, verdict = erased(target(tmp_path / "lake"), "ann@example.org")
-    assert "b.csv has another name" in str(verdict.reason)
+    assert "files have other names" in str(verdict.reason)
 
 
 # -- others, kills and full disks ------------------------------------------------------------------
@@ -519,6 +688,13 @@ BAD: list[tuple[str, Callable[[Path], Any], str]] = [
         "no key",
         lambda f: (f / "z.jsonl").write_bytes(b'{"a": "a"}\n'),
         "none of the keys 'mail'",
+    ),
+    (
+        "key twice",
+        lambda f: (f / "z.jsonl").write_bytes(
+            b'{"mail": "a", "in": {"mail": "b"}}\n{"mail": "ann@example.org", "mail": "b"}\n'
+        ),
+        "row 2 of 'z.jsonl' in .* the key 'mail' more than once",
     ),
     (
         "list of json",

@@ -39,7 +39,7 @@ from erasable.workspace.targets import iceberg
 from erasable.workspace.targets.iceberg import IcebergTarget
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import PURGED
-from people import Named, erased
+from people import Named, erased, erased_in_two_attempts
 
 
 @pytest.fixture(autouse=True)
@@ -178,9 +178,25 @@ def test_files_outside_of_the_table_stay_and_are_told(tmp_path: Path) -> None:
     table = created(tmp_path, visits(1, 1).schema)
     pq.write_table(visits(100, 60), tmp_path / "of-others.parquet")
     table.add_files([f"file://{tmp_path}/of-others.parquet"])
-    _, verdict = erased(target(tmp_path), LEAST)
-    assert "1 files of earlier versions lie outside of its folder" in str(verdict.reason)
+    _, verdict = erased_in_two_attempts(target(tmp_path), LEAST)
+    assert "files of earlier versions lie outside of its folder" in str(verdict.reason)
     assert (tmp_path / "of-others.parquet").exists()
+
+
+def test_a_table_whose_own_folder_has_nothing(tmp_path: Path) -> None:
+    folders = {
+        f"write.{each}.path": f"file://{tmp_path}/house/{each}" for each in ("data", "metadata")
+    }
+    table = created(tmp_path, visits(1, 1).schema, "mail", **folders)
+    table.append(visits(40, 60))
+    assert not (tmp_path / "house" / "shop").exists()
+    others = [row for row in rows_of(tmp_path) if row["mail"] != LEAST]
+    _, verdict = erased(target(tmp_path), LEAST)
+    assert rows_of(tmp_path) == others
+    assert verdict.word == PURGED, verdict.reason
+    assert not left_in(tmp_path, [LEAST, "00000-least"])
+    assert left_in(tmp_path, [mail(1)])
+    assert not [path for path in (tmp_path / "house").rglob("*") if "least" in path.name]
 
 
 def test_columns_and_values_of_several_kinds(tmp_path: Path) -> None:

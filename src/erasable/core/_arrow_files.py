@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -107,6 +107,15 @@ def parquet_row_group(
     """Read some columns of a row group, in the calling thread."""
     file = pq.ParquetFile(path, metadata=footer, pre_buffer=False)
     return _without_views(file.read_row_group(number, list(columns), use_threads=False))
+
+
+def refuse_encrypted(file: Any) -> None:
+    """Raise OSError if columns of a Parquet file, or of a Python file of one, are encrypted.
+
+    Arrow ends the process where it is asked for their metadata.
+    """
+    parquet = pq.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
+    next(parquet.iter_batches(1, use_threads=False), None)
 
 
 def parquet_batches(file: pa.NativeFile) -> Iterator[pa.RecordBatch]:

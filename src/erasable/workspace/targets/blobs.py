@@ -10,6 +10,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ from erasable.workspace.store.crash_points import crash_point
 
 ENDING = ".erasing"
 """The end of the name of a file that is being written, and whose name begins with a dot."""
+_LONGEST = 200  # bytes of the name of a file that are in the name of its successor
 
 
 class ChangedError(Exception):
@@ -35,6 +37,7 @@ class Blob(NamedTuple):
     name: str  # relative to the place, with slashes
     size: int
     version: str | None = None
+    n_names: int = 1  # hard links of a file
 
 
 class Store(ABC):
@@ -65,6 +68,10 @@ class Store(ABC):
     def paths(self) -> Iterator[list[Path]]:
         """Have all files under paths, those of a store as copies, inside the block."""
 
+    def names(self) -> list[str]:
+        """Return the names of all files, and of folders, also of those without files."""
+        return [blob.name for blob in self.blobs()]
+
     def check_writable(self, name: str) -> None:  # noqa: B027 - a store says so when asked
         """Raise SourceError if a file cannot be replaced."""
 
@@ -86,7 +93,8 @@ class LocalStore(Store):
     def blobs(self) -> list[Blob]:
         """Return all files, in order."""
         if self._only is not None:
-            return [Blob(self._only, self._path(self._only).stat().st_size)]
+            status = self._path(self._only).stat()
+            return [Blob(self._only, status.st_size, n_names=status.st_nlink)]
         found, self._links = list[Blob](), []
         for folder, folders, names in os.walk(self._root, onerror=_refuse_unread):
             own = Path(folder)
@@ -94,8 +102,19 @@ class LocalStore(Store):
             for name in names:
                 path = own / name
                 with suppress(FileNotFoundError):
-                    found.append(Blob(path.relative_to(self._root).as_posix(), path.stat().st_size))
+                    status = path.stat()
+                    if stat.S_ISREG(status.st_mode):  # a pipe would have a reader wait
+                        name = path.relative_to(self._root).as_posix()
+                        found.append(Blob(name, status.st_size, n_names=status.st_nlink))
         return sorted(found)
+
+    def names(self) -> list[str]:
+        """Return the names of all files, links and folders."""
+        if self._only is not None:
+            return [self._only]
+        walked = os.walk(self._root)
+        every = (Path(folder, each) for folder, *of in walked for names in of for each in names)
+        return [path.relative_to(self._root).as_posix() for path in every]
 
     @contextmanager
     def opened(self, blob: Blob) -> Iterator[tuple[BinaryIO, Any]]:
@@ -125,7 +144,7 @@ class LocalStore(Store):
     def replacing(self, name: str, state: Any) -> Iterator[BinaryIO]:
         """Have a file written beside, and renamed."""
         path = self._path(name)
-        new = path.with_name(f".{path.name}{ENDING}")
+        new = path.with_name(f".{os.fsdecode(os.fsencode(path.name)[:_LONGEST])}{ENDING}")
         with crash_point("open", str(new)):
             file = new.open("wb")
         try:
@@ -150,11 +169,14 @@ class LocalStore(Store):
         path = self._path(blob.name)
         if not path.is_relative_to(self._root):  # a log may name any path
             return
-        with suppress(FileNotFoundError):
+        try:
             if state is not None and _state(path.stat()) != state:
                 raise ChangedError
             with crash_point("remove", str(path)):
                 path.unlink()
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
+                raise
         for folder in path.parents:
             if folder == self._root or not folder.is_relative_to(self._root):
                 break
@@ -169,16 +191,18 @@ class LocalStore(Store):
         yield [self._root / blob.name for blob in self.blobs()]
 
     def clean(self) -> list[str]:
-        """Remove files that an attempt left which was killed."""
+        """Remove files that an attempt left which was killed, and partitions without files."""
         reasons = []
+        for folder, *_ in os.walk(self._root, topdown=False) if self._only is None else ():
+            if "=" in os.path.basename(folder):  # its name may be a value of rows
+                with suppress(OSError):
+                    os.rmdir(folder)
         for blob in self.blobs():
             path = self._root / blob.name
             if path.name.startswith(".") and path.name.endswith(ENDING):
                 with suppress(FileNotFoundError), path.open("rb") as file:
                     _lock(file, path)
                     path.unlink()
-            elif path.stat().st_nlink > 1:
-                reasons.append(f"{blob.name} has another name (a hard link)")
         if self._links:
             reasons.append(f"{len(self._links)} linked folders were not read")
         return reasons
@@ -222,8 +246,8 @@ def _refuse_unread(error: OSError) -> None:
     ) from None
 
 
-def _state(stat: os.stat_result) -> tuple[int, int, int]:
-    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+def _state(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _lock(file: BinaryIO, path: Path) -> None:
@@ -236,11 +260,11 @@ def _lock(file: BinaryIO, path: Path) -> None:
 
 
 def _have_rights_of(path: Path, file: int) -> None:
-    stat = path.stat()
-    os.fchmod(file, stat.st_mode & 0o7777)
-    if (stat.st_uid, stat.st_gid) != (os.geteuid(), os.getegid()):
+    status = path.stat()
+    os.fchmod(file, status.st_mode & 0o7777)
+    if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
         with suppress(PermissionError):
-            os.fchown(file, stat.st_uid, stat.st_gid)
+            os.fchown(file, status.st_uid, status.st_gid)
 
 
 _EXCHANGE = 2  # of renameat2: both names stay, each with the file of the other

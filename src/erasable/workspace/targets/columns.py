@@ -122,8 +122,7 @@ class ArrowBatch(Batch):
             elif (numbers := _numbers_in(plain)) is not None:
                 yield numbers.tobytes()
             elif not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-                values = (leaf for value in plain.to_pylist() for leaf in leaves_of(value))
-                yield b"\0".join(_bytes_of(value) for value in values)
+                yield joined(plain.to_pylist())
 
     def beginnings(self, rows: np.ndarray, wanted: Mapping[int, set[str]]) -> set[str]:
         """Return which of some beginnings of texts, by their length, some rows have."""
@@ -152,10 +151,15 @@ def _numbers_in(column: pa.ChunkedArray) -> np.ndarray | None:
     return found
 
 
+def joined(values: Iterable[Any]) -> bytes:
+    """Return values as bytes in which each can be looked for."""
+    return b"\0".join(_bytes_of(leaf) for value in values for leaf in leaves_of(value))
+
+
 def _bytes_of(value: Any) -> bytes:
     if is_vector(value):
         return np.asarray(value, dtype="<f8").tobytes()
-    return value if isinstance(value, bytes) else str(value).encode()
+    return value if isinstance(value, bytes) else str(value).encode(errors="surrogatepass")
 
 
 def leaves_of(value: Any) -> Iterator[Any]:
@@ -178,7 +182,7 @@ def column_of(table: pa.Table, name: str) -> pa.ChunkedArray | None:
 
 def undictionaried(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column without dictionary and extension."""
-    if isinstance(column.type, pa.ExtensionType):
+    if isinstance(column.type, pa.BaseExtensionType):
         return undictionaried(column.cast(column.type.storage_type))
     if pa.types.is_dictionary(column.type):
         return undictionaried(column.cast(column.type.value_type))

@@ -9,6 +9,7 @@ from typing import BinaryIO
 import pyarrow as pa
 from pyarrow import orc, parquet
 
+from erasable.core._arrow_files import refuse_encrypted
 from erasable.workspace.targets.embedded import look_for_frames
 from erasable.workspace.targets.inspection import Inspection, Undecodable
 from erasable.workspace.targets.text_lines import compare_document, folders_of
@@ -20,6 +21,7 @@ _TEXTS = ("STRING", "NONE", "JSON", "ENUM")
 def look_at_parquet(file: BinaryIO, path: Path, inspection: Inspection, depth: int) -> None:
     """Look at all columns, at all entries of dictionaries, and at statistics."""
     try:
+        refuse_encrypted(file)
         metadata = parquet.read_metadata(file)
         own = _with_dictionaries(metadata)
         with parquet.ParquetFile(file, read_dictionary=own, pre_buffer=False) as found:

@@ -48,16 +48,34 @@ _STAGED = re.compile(r"_delta_log/(?:(\d{20})\.[\w.]+|_last_checkpoint)#\d+")  #
 
 @dataclass(frozen=True, slots=True)
 class _Living:
-    """The files of the current version, and the folders of partitions that they are in."""
+    """The files of a version as a checkpoint has them, their partitions, and the schema."""
 
     paths: set[str]
     folders: set[str]
+    partitions: set[frozenset[tuple[str, str | None]]]
+    metadata: dict[str, Any]  # an action of the log
 
     @classmethod
-    def of(cls, table: DeltaTable) -> _Living:
-        """Return those of a table."""
-        paths = pa.table(table.get_add_actions())["path"].to_pylist()
-        return cls({unquote(each) for each in paths}, {"", *map(_folder_of, paths)})
+    def of(cls, checkpoint: pa.Table) -> _Living:
+        """Return those of a checkpoint."""
+        adds = checkpoint.filter(pc.is_valid(checkpoint["add"]))["add"]
+        paths = pc.struct_field(adds, "path").to_pylist()
+        values = pc.struct_field(adds, "partitionValues").to_pylist()
+        metadata = next(filter(None, checkpoint["metaData"].to_pylist()))
+        metadata["configuration"] = dict(metadata["configuration"] or ())
+        metadata["format"]["options"] = dict(metadata["format"].get("options") or ())
+        return cls(
+            {unquote(each) for each in paths},
+            {"", *map(_folder_of, paths)},
+            {*map(_partition, values)},
+            {"metaData": {name: value for name, value in metadata.items() if value is not None}},
+        )
+
+    def has(self, file: dict[str, Any]) -> bool:
+        """Tell whether a file is in the partition of one of them: else it may name people."""
+        values = file.get("partitionValues")
+        is_known = not values or _partition(values) in self.partitions
+        return is_known and _folder_of(file["path"]) in self.folders
 
 
 class DeltaTarget(LakeTarget):
@@ -84,8 +102,7 @@ class DeltaTarget(LakeTarget):
             table.create_checkpoint()
             version = table.version()
             self._remove_uncommitted(table)
-            self._without_removals(version)
-            self._clean_log(version, _Living.of(table))
+            self._clean_log(version, self._without_removals(version))
             return self._kept_elsewhere()
 
     # -- rows --------------------------------------------------------------------------------------
@@ -105,6 +122,8 @@ class DeltaTarget(LakeTarget):
         used = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         if settings.get("delta.columnMapping.mode", "none") != "none":
             used.add("columnMapping")
+        if protocol.min_writer_version == 6:
+            used.add("identityColumns")
         if unknown := sorted(used - _FEATURES):
             raise SourceError(
                 f"the table {self.shown!r} uses {', '.join(unknown)}; expected one without these "
@@ -157,14 +176,18 @@ class DeltaTarget(LakeTarget):
     def _remove_uncommitted(self, table: DeltaTable) -> None:
         """Remove data files that a process has left which died before it committed them.
 
-        They are older than a writer may take, which is a setting of the table.
+        They are older than a writer may take, which is a setting of the table. Other folders within
+        that of the table may be of other programs.
         """
+        columns = table.metadata().partition_columns
         for path in table.vacuum(dry_run=True, full=True):
-            if _WRITTEN.fullmatch(path.rpartition("/")[2]):
+            *folders, name = path.split("/")
+            names = [unquote(each.partition("=")[0]) for each in folders]
+            if names in (columns, ["_change_data", *columns]) and _WRITTEN.fullmatch(name):
                 self._store.remove(Blob(path, 0))
 
-    def _without_removals(self, version: int) -> None:
-        """Take removed files out of a checkpoint: their folders may name people."""
+    def _without_removals(self, version: int) -> _Living:
+        """Take removed files out of a checkpoint, as they may name people; return the others."""
         name = f"{_LOG}{version:020}.checkpoint.parquet"
         with self._store.opened(Blob(name, 0)) as (file, state):
             opened = pq.ParquetFile(file, pre_buffer=False)
@@ -181,6 +204,7 @@ class DeltaTarget(LakeTarget):
                 told.pop("checksum", None)
                 with self._store.replacing(last, state) as new:
                     new.write(json.dumps(told).encode())
+        return _Living.of(table)
 
     def _clean_log(self, version: int, living: _Living) -> None:
         """Remove what versions up to one had, but for the log's own account of which files.
@@ -207,7 +231,7 @@ class DeltaTarget(LakeTarget):
             for path in _gone(actions):
                 if path not in living.paths:
                     self._store.remove(Blob(path, 0))
-            kept = [each for action in actions for each in _cleaned(action, living)]
+            kept = list(_cleaned(actions, living))
             after = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in kept)
             if kept != actions:
                 with self._store.replacing(blob.name, state) as new:
@@ -234,7 +258,8 @@ def _within(files: Sequence[Ranges]) -> str:
     """Return a predicate that is true of the rows of some files, of few others if it can be."""
     parts = ["TRUE"]
     for name, (low, high) in hull(files).items():
-        high = high + _CUT if isinstance(high, datetime) else high
+        if isinstance(high, datetime):
+            high += min(_CUT, datetime.max.replace(tzinfo=high.tzinfo) - high)
         parts.append(f"{_quoted(name)} BETWEEN {_literal(low)} AND {_literal(high)}")
     return " AND ".join(parts)
 
@@ -247,6 +272,10 @@ def _folder_of(path: str) -> str:
     return unquote(path).rpartition("/")[0] if "=" in path else ""
 
 
+def _partition(values: Any) -> frozenset[tuple[str, str | None]]:
+    return frozenset((name, value or None) for name, value in dict(values or ()).items())
+
+
 def _gone(actions: Iterable[Any]) -> Iterator[str]:
     """Return files that commits have removed, and those that say what they changed."""
     for action in actions:
@@ -256,19 +285,28 @@ def _gone(actions: Iterable[Any]) -> Iterator[str]:
                 yield unquote(path)
 
 
-def _cleaned(action: Any, living: _Living) -> Iterator[Any]:
-    """Return an action of the log without values of rows."""
-    (kind, body), *_ = action.items()
-    if kind == "cdc":
-        return
-    if kind in ("add", "remove"):
-        body = {name: value for name, value in body.items() if name != "stats"}
-        if _folder_of(body["path"]) not in living.folders:  # its name may be a value of rows
-            return
-    elif kind == "commitInfo" and isinstance(body.get("operationParameters"), dict):
-        told = body["operationParameters"]
-        body = body | {"operationParameters": {k: v for k, v in told.items() if k in _TOLD}}
-    yield {kind: body}
+def _cleaned(actions: Sequence[Any], living: _Living) -> Iterator[Any]:
+    """Return the actions of a commit without values of rows.
+
+    A removal that is left out is made good by the schema as it is: who works on a version before
+    meets a conflict, as all who began before a change of the schema do.
+    """
+    is_noted = any("metaData" in action for action in actions)
+    for action in actions:
+        (kind, body), *_ = action.items()
+        if kind == "cdc":
+            continue
+        if kind in ("add", "remove"):
+            body = {name: value for name, value in body.items() if name != "stats"}
+            if not living.has(body):
+                if kind == "remove" and not is_noted:
+                    is_noted = True
+                    yield living.metadata
+                continue
+        elif kind == "commitInfo" and isinstance(body.get("operationParameters"), dict):
+            told = body["operationParameters"]
+            body = body | {"operationParameters": {k: v for k, v in told.items() if k in _TOLD}}
+        yield {kind: body}
 
 
 def _quoted(name: str) -> str:

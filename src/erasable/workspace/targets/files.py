@@ -23,7 +23,7 @@ from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.parquet_files import ParquetFormat
 from erasable.workspace.targets.protocol import People, Plan, Settings, Target
 from erasable.workspace.targets.residue import Found
-from erasable.workspace.targets.stores import opened_store, search
+from erasable.workspace.targets.stores import linked, opened_store, search
 from erasable.workspace.targets.text_files import (
     CsvFormat,
     Format,
@@ -71,6 +71,7 @@ class FilesTarget(Target):
         for label, n in counts.items():
             name = residue.shown(_public_name(label), plan.marks)
             plan.changed[name] = plan.changed.get(name, 0) + n
+        plan.reasons = linked([self._store]) if plan else []
         return plan
 
     def erase(self, plan: Plan) -> None:
@@ -98,7 +99,7 @@ class FilesTarget(Target):
     def scan(self, marks: Marks, living: Marks) -> Found:
         """Look for values in all files, and in their names."""
         with _explained(self.shown):
-            return search(self._store, marks, living)
+            return search([self._store], marks, living)
 
     # -- one file ----------------------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ from erasable.workspace.targets.columns import Keys
 from erasable.workspace.targets.halving import Ranges, hull
 from erasable.workspace.targets.lakes import LakeTarget
 from erasable.workspace.targets.overwriting import overwritten
-from erasable.workspace.targets.protocol import Settings
+from erasable.workspace.targets.protocol import People, Plan, Settings
 from erasable.workspace.targets.stores import opened_store
 
 _RANGED = (DateType, IntegerType, LongType, TimestampType, TimestamptzType)  # whole numbers
@@ -66,6 +66,10 @@ class _Files:
     lists: set[str] = field(default_factory=set)
     others: set[str] = field(default_factory=set)  # statistics
     metadata: list[str] = field(default_factory=list)  # the oldest last
+
+    def every(self) -> set[str]:
+        """Return all of them."""
+        return self.data | self.manifests | self.lists | self.others | {*self.metadata}
 
 
 class IcebergTarget(LakeTarget):
@@ -91,6 +95,20 @@ class IcebergTarget(LakeTarget):
     def close(self) -> None:
         """Close the catalog."""
         self._catalog.close()
+
+    def find(self, people: People) -> Plan:
+        """Find the rows of people in the current version, and whether older ones are elsewhere.
+
+        What is removed afterwards does not tell of it any more.
+        """
+        plan = super().find(people)
+        if plan:
+            with self._explained("read"):
+                table = self._table()
+                places = _places(table)
+                if not all(_is_within_any(each, places) for each in _history(table).every()):
+                    plan.reasons.append("files of earlier versions lie outside of its folder")
+        return plan
 
     def compact(self) -> list[str]:
         """Expire older snapshots, and remove the files that only they name."""
@@ -132,7 +150,8 @@ class IcebergTarget(LakeTarget):
         return found
 
     def _stores(self) -> list[Store]:
-        return [opened_store(place) for place in _places(self._table())]
+        places = _places(self._table())
+        return [opened_store(each) for each in places if "://" in each or Path(each).is_dir()]
 
     def _where(self, keys: Keys) -> Any:
         found: Any = AlwaysFalse()
@@ -191,8 +210,7 @@ class IcebergTarget(LakeTarget):
             return
         table, named = self._table(), set[str]()
         if not is_sure:
-            history = _history(table)
-            named = history.data | history.manifests | history.lists | {*history.metadata}
+            named = _history(table).every()
         for location in written:
             if location not in named:
                 with suppress(OSError):
@@ -204,24 +222,17 @@ class IcebergTarget(LakeTarget):
         kept = _Files()
         _add(kept, table.io, table.metadata, set(), living=True)
         history = _history(table)
-        places, reasons, n_outside = _places(table), list[str](), 0
+        places, reasons = _places(table), list[str]()
         for gone, stay in (
             (history.data, kept.data), (history.manifests, kept.manifests),
             (history.lists, kept.lists), (history.others, kept.others),
             (history.metadata, {table.metadata_location}),
         ):  # fmt: skip
             for location in gone:
-                if location in stay:
-                    continue
-                if any(_is_within(location, place) for place in places):
+                if location not in stay and _is_within_any(location, places):
                     with suppress(FileNotFoundError):
                         table.io.delete(location)
-                    _remove_empty(location, places)
-                else:
-                    n_outside += 1
         _remove_older_metadata(table)
-        if n_outside:
-            reasons.append(f"{n_outside} files of earlier versions lie outside of its folder")
         if others := sorted(table.refs().keys() - {"main"}):
             reasons.append(f"the branches and tags {', '.join(others)} keep older snapshots")
         summary = table.current_snapshot()
@@ -252,10 +263,11 @@ _PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path"
 
 def _places(table: Any) -> list[str]:
     """Return the folders of a table, none within another."""
-    own = [table.location(), *(table.properties.get(name) for name in _PLACES)]
+    own = [table.location(), _folder(table.metadata_location)]
+    own += [table.properties.get(name) for name in _PLACES]
     found: list[str] = []
-    for place in sorted({each.rstrip("/") for each in own if each}):
-        if not any(_is_within(place, other) for other in found):
+    for place in sorted({_path(each).rstrip("/") for each in own if each}):
+        if not _is_within_any(place, found):
             found.append(place)
     return found
 
@@ -397,9 +409,9 @@ def _read(reading: Callable[[], Iterable[Any]], living: bool) -> Iterable[Any]:
         return ()
 
 
-def _is_within(location: str, place: str) -> bool:
-    within = _path(location).startswith(_path(place).rstrip("/") + "/")
-    return within and ".." not in location.split("/")
+def _is_within_any(location: str, places: Iterable[str]) -> bool:
+    is_within = any(_path(location).startswith(f"{place}/") for place in places)
+    return is_within and ".." not in location.split("/")
 
 
 def _path(location: str) -> str:
@@ -408,20 +420,6 @@ def _path(location: str) -> str:
 
 def _folder(location: str) -> str:
     return _path(location).rpartition("/")[0]
-
-
-def _remove_empty(location: str, places: Iterable[str]) -> None:
-    """Remove the folders that a file leaves empty: their names may be values of rows."""
-    path = _path(location)
-    if "://" in path:
-        return
-    for folder in Path(path).parents:
-        if "=" not in folder.name or not any(_is_within(str(folder), each) for each in places):
-            return
-        try:
-            folder.rmdir()
-        except OSError:
-            return
 
 
 def _plain(value: Any) -> Any:

@@ -18,7 +18,7 @@ from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.overwriting import check_overwritten
 from erasable.workspace.targets.protocol import People, Plan, Settings, Target
 from erasable.workspace.targets.residue import Found
-from erasable.workspace.targets.stores import search
+from erasable.workspace.targets.stores import linked, search
 
 _ATTEMPTS = 20  # where others change the table meanwhile
 
@@ -76,7 +76,9 @@ class LakeTarget(Target):
                     if batch.num_rows:
                         yield ArrowBatch(pa.Table.from_batches([batch]))
 
-            return find_all({self.name: batches}, self.settings, people)
+            plan = find_all({self.name: batches}, self.settings, people)
+            plan.reasons = linked(self._stores()) if plan else []
+            return plan
 
     def erase(self, plan: Plan) -> None:
         """Delete rows, or overwrite them, in one commit if no other writer is faster."""
@@ -96,14 +98,7 @@ class LakeTarget(Target):
     def scan(self, marks: Marks, living: Marks) -> Found:
         """Look for values in all files, those of the history included."""
         with self._explained("read"):
-            found, *others = [search(store, marks, living) for store in self._stores()]
-        for more in others:
-            found.n_left += more.n_left
-            found.n_living += more.n_living
-            found.where += more.where
-            found.reasons += more.reasons
-            found.compared = False
-        return found
+            return search(self._stores(), marks, living)
 
     def _check(self, schema: pa.Schema) -> None:
         for subject in self.settings.subjects:

@@ -81,7 +81,25 @@ def compacted(table: pa.Table) -> pa.Table:
         if pa.types.is_dictionary(field.type):
             chunks = [_compacted(each) for each in table.column(number).chunks]
             table = table.set_column(number, field, pa.chunked_array(chunks, field.type))
+        elif (plain := _plain(field.type)) != field.type:
+            table = table.set_column(number, field, table[number].cast(plain).cast(field.type))
     return table
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """Return a type with values in the place of dictionaries of texts."""
+    if pa.types.is_dictionary(kind):
+        return kind.value_type if is_text(kind) else kind
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(_plain(each.type)) for each in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)), kind.list_size)
+    for is_kind, make in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
+        if is_kind(kind):
+            return make(kind.value_field.with_type(_plain(kind.value_type)))
+    return kind
 
 
 def _compacted(array: pa.DictionaryArray) -> pa.DictionaryArray:

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from erasable.core._arrow_files import refuse_encrypted
 from erasable.core.errors import SourceError
 from erasable.workspace.targets.columns import ArrowBatch, Batch, Keys, without_views
 from erasable.workspace.targets.overwriting import compacted, overwritten
@@ -28,7 +29,7 @@ class ParquetFormat(Format):
         """Read all rows; raise SourceError if the file is damaged or could not be written again."""
         row = 0
         with self._explained():
-            opened = pq.ParquetFile(file, pre_buffer=False)
+            opened = _opened(file)
             self._check(opened)
             try:
                 for batch in opened.iter_batches(_AT_ONCE, use_threads=False):
@@ -43,7 +44,7 @@ class ParquetFormat(Format):
 
     def rewrite(self, file: BinaryIO, new: BinaryIO, keys: Keys) -> None:
         """Write a file without the rows of people, a row group for each that has others."""
-        opened = pq.ParquetFile(file, pre_buffer=False)
+        opened = _opened(file)
         subjects = self.settings.subjects
         with _writer(opened, new) as writer:
             for number in range(opened.num_row_groups):
@@ -79,6 +80,11 @@ class ParquetFormat(Format):
                 f"{self.place} is no Parquet file, is damaged, or is encrypted; expected a whole "
                 "Parquet file; nothing was changed"
             ) from None
+
+
+def _opened(file: BinaryIO) -> pq.ParquetFile:
+    refuse_encrypted(file)
+    return pq.ParquetFile(file, pre_buffer=False)
 
 
 def _writer(opened: pq.ParquetFile, to: Any) -> pq.ParquetWriter:

@@ -43,6 +43,7 @@ class Plan:
     changed: dict[str, int] = field(default_factory=dict)  # rows that leave or change, by table
     detached: dict[str, int] = field(default_factory=dict)  # rows that lose a reference, by column
     triggers: list[str] = field(default_factory=list)  # which may change other rows
+    reasons: list[str] = field(default_factory=list)  # why they may be elsewhere, once they left
     n_rounds: int = 0  # how often records have left
 
     def __bool__(self) -> bool:
@@ -65,6 +66,7 @@ class Plan:
                 before = mine.get(name, 0)
                 mine[name] = max(before, n) if again else before + n
         self.triggers = sorted({*self.triggers, *other.triggers})
+        self.reasons = sorted({*self.reasons, *other.reasons})
         self.marks.add_all(other.marks)
         self.living.add_all(other.living)
         self.living.leave_out(self.marks)
@@ -79,7 +81,7 @@ class Plan:
         return {
             "n_records": self.n_records, "changed": self.changed, "detached": self.detached,
             "triggers": self.triggers, "marks": self.marks.to_json(),
-            "living": self.living.to_json(),
+            "living": self.living.to_json(), "reasons": self.reasons,
         }  # fmt: skip
 
     @classmethod

@@ -114,7 +114,8 @@ def shown(name: str, marks: Marks) -> str:
     for part in name.split("/"):
         plain = unquote(part)
         is_named = "@" in plain or words & {plain, *_WORDS.split(plain)}
-        parts.append("*" if is_named or marks_among([plain.encode()], wanted) else part)
+        there = marks_among([os.fsencode(plain)], wanted)
+        parts.append("*" if is_named or there else os.fsencode(part).decode(errors="replace"))
     return "/".join(parts)
 
 

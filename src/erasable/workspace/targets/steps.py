@@ -51,7 +51,7 @@ def erase(
         reasons.append("records of these people come in while others leave")
     if plan.changed:
         plan.marks.longer = longer.found
-        reasons += target.compact()
+        reasons += plan.reasons + target.compact()
         reasons += _left(target, plan)
     return Verdict(NOT_PROVED, "; ".join(reasons)) if reasons else Verdict(PURGED)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -29,13 +32,23 @@ def opened_store(place: str) -> Store:
     return RemoteStore(fs, root, shown)
 
 
-def search(store: Store, marks: Marks, living: Marks) -> Found:
-    """Look for values in all files of a store, and in their names."""
-    with store.paths() as paths:
+def linked(stores: Sequence[Store]) -> list[str]:
+    """Return a reason if files have other names, under which the old rows stay.
+
+    Delta gives a commit another name for a moment.
+    """
+    blobs = (blob for store in stores for blob in store.blobs())
+    is_any = any(blob.n_names > 1 and not blob.name.endswith(".json") for blob in blobs)
+    return ["files have other names (hard links)"] if is_any else []
+
+
+def search(stores: Sequence[Store], marks: Marks, living: Marks) -> Found:
+    """Look for values in all files of stores, and in their names."""
+    with ExitStack() as stack:
+        paths = [path for store in stores for path in stack.enter_context(store.paths())]
         found = residue.search(paths, marks, living)
-    wanted = frozenset(marks.every())
-    for blob in store.blobs():
-        if there := residue.marks_among([unquote(blob.name).encode()], wanted):
-            found.n_left += marks.count(there)
-            found.where.append("the name of a file")
+    names = (os.fsencode(unquote(name)) + b"\0" for store in stores for name in store.names())
+    if n := marks.count(residue.marks_among(names, marks.every())):
+        found.n_left += n
+        found.where.append("the name of a file or folder")
     return found

@@ -12,8 +12,10 @@ import lzma
 import os
 import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
@@ -25,6 +27,7 @@ from erasable.workspace.targets.columns import (
     Batch,
     Keys,
     check_subjects,
+    joined,
     leaves_of,
 )
 from erasable.workspace.targets.overwriting import MASK, check_overwritten, is_kept
@@ -37,9 +40,10 @@ _LONGEST = 1 << 28  # characters of a value
 _PACKED = (".gz", ".zst", ".bz2", ".xz")
 _DAMAGED = "the file is damaged, or of another kind than its name says"
 _BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, UnicodeError)
-_WIDE = (
+_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF8, "latin-1"),
 )  # fmt: skip
 
 
@@ -124,7 +128,7 @@ class Lines:
     def __init__(self, file: io.BufferedReader) -> None:
         head = file.peek(4)[:4]
         self.mark, self.encoding = next(
-            ((mark, name) for mark, name in _WIDE if head.startswith(mark)), (b"", "latin-1")
+            ((mark, name) for mark, name in _MARKS if head.startswith(mark)), (b"", "latin-1")
         )
         file.read(len(self.mark))
         self._file = file
@@ -195,10 +199,9 @@ class CsvFormat(Format):
         with unpacked(file, self.name) as opened:
             lines = self._lines(opened)
             records = enumerate(self._records(lines, delimiter), 1)
-            _, (first, names) = next(records, (0, ("", None)))
-            if names is None:
+            _, (first, header) = next(records, (0, ("", None)))
+            if header is None:
                 raise SourceError(f"{self.place} is empty; expected a header")
-            header = [name.removeprefix("\ufeff") for name in names]
             self.check(pa.schema([(name, pa.string()) for name in header]))
             start = lines.mark + first.encode(lines.encoding)
             raws, rows = list[str](), list[list[str]]()
@@ -251,7 +254,7 @@ class CsvFormat(Format):
                     _, names = next(self._records(self._lines(opened), delimiter), ("", []))
                 except SourceError:
                     continue
-                if wanted & {name.removeprefix("\ufeff") for name in names}:
+                if wanted.intersection(names):
                     return delimiter
         return likely[0]
 
@@ -350,6 +353,9 @@ class JsonFormat(Format):
             row = None
         if not isinstance(row, dict):
             self.refuse(number, "expected an object of JSON in a line")
+        if any(line.count(each) > 1 for each in self._keys.values()):
+            for name in self._twice(line):
+                self.refuse(number, f"an object has the key {name!r} more than once; expected one")
         for subject in self.settings.subjects:
             value = _value_of(row, subject.field)
             if isinstance(value, list | dict):
@@ -358,15 +364,32 @@ class JsonFormat(Format):
                 self.refuse(number, f"{subject.field!r} names a person; expected others to keep")
         return row
 
+    @cached_property
+    def _keys(self) -> dict[str, bytes]:
+        """Keys that lead to identities, and as they are spelled."""
+        fields = [each.field for each in self.settings.subjects]
+        names = {name for field in fields for name in (field, *field.split("."))}
+        return {name: json.dumps(name, ensure_ascii=False).encode() for name in sorted(names)}
+
+    def _twice(self, line: bytes) -> list[str]:
+        """Return which of these keys an object has more than once: readers choose either value."""
+        found = list[str]()
+
+        def look_at(pairs: list[tuple[str, Any]]) -> None:
+            counts = Counter(key for key, _ in pairs)
+            found.extend(name for name in self._keys if counts[name] > 1)
+
+        json.loads(line, object_pairs_hook=look_at)
+        return found
+
     def _changed(self, raw: bytes, row: Any) -> bytes:
         if self.settings.action == "delete":
             return b""
         new = self._overwritten(row, "")
         spaced = b'": ' in raw or b'", ' in raw
-        text = json.dumps(
-            new, ensure_ascii=raw.isascii(), separators=None if spaced else (",", ":")
-        )  # fmt: skip
-        return text.encode() + raw[len(raw.rstrip(b"\r\n")) :]
+        escaped = raw.isascii() or b"\\ud" in raw.lower()  # half of a pair has no bytes
+        text = json.dumps(new, ensure_ascii=escaped, separators=None if spaced else (",", ":"))
+        return text.encode(errors="surrogatepass") + raw[len(raw.rstrip(b"\r\n")) :]
 
     def _overwritten(self, value: Any, path: str) -> Any:
         if path and is_kept(path, self.settings.keep):
@@ -406,8 +429,10 @@ class JsonBatch(Batch):
             yield from leaves_of(self._rows[at])
 
     def text(self, rows: np.ndarray) -> Iterator[bytes]:
-        """Return some rows as they are stored."""
-        yield b"".join(self._raws[at] for at in np.flatnonzero(rows).tolist())
+        """Return some rows as they are stored, and what is escaped in them."""
+        chosen = np.flatnonzero(rows).tolist()
+        yield b"".join(self._raws[at] for at in chosen)
+        yield joined(self._rows[at] for at in chosen if b"\\" in self._raws[at])
 
 
 _NONE = object()
