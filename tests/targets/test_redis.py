@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -175,6 +176,21 @@ def test_replicas_keep_files_of_their_own(tmp_path: Path) -> None:
         _, verdict = erased(target, email(7))
     assert (verdict.word, verdict.reason) == (NOT_PROVED, "2 replicas write files of their own")
     server.close()
+
+
+@pytest.mark.parametrize("server", [()], indirect=True, ids=["snapshot"])
+def test_identities_may_be_bytes(server: Server) -> None:
+    ids = [UUID(int=each << 90) for each in (7, 0xFF)]
+    for at, each in enumerate(ids):
+        server.client.hset(f"doc:{at}", mapping={"user": each.bytes, "text": text(at)})
+    settings = Settings((Subject("user", "id"),))
+    with RedisTarget(server.place(), settings) as target:
+        plan, _ = erased(target, ids[1])
+        assert plan.changed == {"doc:*": 1}
+        assert server.client.keys() == [b"doc:0"]
+        server.client.hset("doc:2", "user", b"\xff\xfe")
+        with refused("neither a text nor the 16 of a UUID"):
+            target.find(Named(ids[0]))
 
 
 def test_commands_that_the_server_does_not_allow(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def foresee(context: Context, tokens: Mapping[str, Sequence[str]]) -> list[Fores
     for each in known:
         try:
             with adding.opened(each) as target:
-                plan = target.find(people)
+                plan = steps.find(target, people)
         except ErasableError as error:
             foreseen.append(Foreseen(each.name, {}, each.settings.action, error=_told(error)))
             continue

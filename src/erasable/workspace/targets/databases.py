@@ -160,6 +160,9 @@ class DatabaseTarget(Target):
                 of_person.add((names[owner.subject, value], owner.table, key))
         if n_missing:
             return n_missing
+        for table in chosen:
+            count = sa.select(sa.func.count()).select_from(table)
+            plan.n_seen += connection.execute(count).scalar_one()
         for name, _, _ in of_person:
             plan.n_records[name] = plan.n_records.get(name, 0) + 1
         rows = self._rows(connection, layout, chosen)
@@ -273,6 +276,13 @@ def _refuse_unreadable(rows: Iterable[Any], owner: Owner) -> None:
             f"the column {owner.subject.field[:80]!r} has a text that is not UTF-8; expected "
             "identities that can be read; correct it, as whose it is cannot be told"
         )
+    for row in rows if not owner.path else ():
+        if owner.identity(row[-1]) is None:
+            raise SourceError(
+                f"the column {owner.subject.field[:80]!r} has a value of the type "
+                f"{type(row[-1]).__name__}; expected texts, whole numbers, UUIDs, or bytes of a "
+                "text or of a UUID; name another column"
+            )
 
 
 def _still(connection: sa.Connection, owner: Owner, wanted: ByKey) -> ByKey:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from erasable.core.errors import InvalidParameterError, SourceError
 from erasable.workspace.targets import relations, schemas
 from erasable.workspace.targets.protocol import Settings, Subject
+from erasable.workspace.targets.records import as_identity
 from erasable.workspace.targets.schemas import DANGLING, NESTED, Link
 
 
@@ -26,7 +27,7 @@ class Owner:
 
     def identity(self, value: Any) -> Any:
         """Return the identity in a value of the column, None if it has none."""
-        return at_path(value, self.path) if self.path else value
+        return at_path(value, self.path) if self.path else as_identity(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ def layout_of(connection: sa.Connection, place: str, settings: Settings) -> Layo
     overwritten = {}
     if settings.action == "delete":
         touched = relations.reached(links, touched)
+        schemas.refuse_unseen(connection, touched)
     schemas.refuse_hidden(connection, touched)
     if settings.action != "delete":
         _check_kept(owners, settings.keep)

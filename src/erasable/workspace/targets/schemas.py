@@ -72,6 +72,41 @@ def refuse_hidden(connection: sa.Connection, tables: Collection[sa.Table]) -> No
             )
 
 
+def refuse_unseen(connection: sa.Connection, tables: Collection[sa.Table]) -> None:
+    """Raise SourceError if rows leave with those of tables that no foreign key here tells of."""
+    name = connection.dialect.name
+    if name not in _UNSEEN:
+        return
+    names = {(table.schema, table.name): table.key for table in tables}
+    own = sa.inspect(connection).default_schema_name
+    for schema, table, child in connection.exec_driver_sql(_UNSEEN[name]):
+        if key := names.get((None if schema == own else schema, table)):
+            raise SourceError(
+                f"the table {child!r} refers to rows of {key!r} by a foreign key that is not "
+                "followed: of another database, or to a table that inherits; expected none; "
+                "delete its rows by hand, and drop the key"
+            )
+
+
+_UNSEEN_BY_MYSQL = (
+    "select unique_constraint_schema, referenced_table_name, "
+    "concat(constraint_schema, '.', table_name) from information_schema.referential_constraints "
+    "where unique_constraint_schema = database() and constraint_schema <> database()"
+)
+_UNSEEN = {
+    "mysql": _UNSEEN_BY_MYSQL,
+    "mariadb": _UNSEEN_BY_MYSQL,
+    "postgresql": (
+        "with recursive heir as (select inhparent, inhrelid from pg_inherits i join pg_class c on "
+        "c.oid = i.inhrelid where not c.relispartition union select h.inhparent, i.inhrelid from "
+        "heir h join pg_inherits i on i.inhparent = h.inhrelid) "
+        "select n.nspname, c.relname, cast(cast(k.conrelid as regclass) as text) from heir h "
+        "join pg_constraint k on k.confrelid = h.inhrelid and k.contype = 'f' "
+        "join pg_class c on c.oid = h.inhparent join pg_namespace n on n.oid = c.relnamespace"
+    ),
+}
+
+
 def triggers_of(connection: sa.Connection, tables: Collection[sa.Table]) -> list[str]:
     """Return the triggers of tables, which may change rows that no foreign key tells."""
     name = connection.dialect.name
@@ -86,13 +121,22 @@ def triggers_of(connection: sa.Connection, tables: Collection[sa.Table]) -> list
     )
 
 
+_TRIGGERS_OF_MYSQL = (
+    "select null, event_object_table, trigger_name from information_schema.triggers "
+    "where event_object_schema = database() and event_manipulation in ('DELETE', 'UPDATE')"
+)
 _TRIGGERS = {
     "sqlite": "select null, tbl_name, name from sqlite_master where type = 'trigger'",
     "postgresql": (  # those that a deletion or an update fires
         "select n.nspname, c.relname, t.tgname from pg_trigger t join pg_class c on "
         "c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace "
-        "where not t.tgisinternal and t.tgenabled != 'D' and (t.tgtype & 24) != 0"
+        "where not t.tgisinternal and t.tgenabled != 'D' and (t.tgtype & 24) != 0 "
+        "union all select n.nspname, c.relname, r.rulename from pg_rewrite r join pg_class c on "
+        "c.oid = r.ev_class join pg_namespace n on n.oid = c.relnamespace "
+        "where r.ev_enabled != 'D' and r.ev_type in ('2', '4')"
     ),
+    "mysql": _TRIGGERS_OF_MYSQL,
+    "mariadb": _TRIGGERS_OF_MYSQL,
 }
 
 
