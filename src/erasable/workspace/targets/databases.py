@@ -129,13 +129,23 @@ class DatabaseTarget(Target):
             key = schemas.key_of(owner.table)
             every = sa.select(*key, owner.column).where(owner.column.is_not(None))
             every = every.execution_options(stream_results=True)
+            n_rows = n_named = 0
             with closing(connection.execute(every)) as result:
                 while rows := result.fetchmany(_AT_ONCE):
                     _refuse_unreadable(rows, owner)
                     each = [(tuple(row[:-1]), owner.identity(row[-1])) for row in rows]
+                    n_rows, n_named = (
+                        n_rows + len(each),
+                        n_named + sum(v is not None for _, v in each),
+                    )
                     found = people.among({value for _, value in each} - {None}, owner.subject)
                     of.update((key, value) for key, value in each if value in found)
                     names.update(((owner.subject, value), name) for value, name in found.items())
+            if n_rows and not n_named and not self.settings.may_lack_subject:
+                raise SourceError(
+                    f"no row has an identity at {owner.subject.field[:80]!r}; expected a path in "
+                    "the JSON of its column"
+                )
         return layout, wanted, names
 
     def _tried(
@@ -276,8 +286,14 @@ def _refuse_unreadable(rows: Iterable[Any], owner: Owner) -> None:
             f"the column {owner.subject.field[:80]!r} has a text that is not UTF-8; expected "
             "identities that can be read; correct it, as whose it is cannot be told"
         )
-    for row in rows if not owner.path else ():
-        if owner.identity(row[-1]) is None:
+    for row in rows:
+        identity = owner.identity(row[-1])
+        if isinstance(identity, list):
+            raise SourceError(
+                f"{owner.subject.field[:80]!r} has a list of identities in a row; expected one in "
+                "each; name a place in the list, as in docs.data.users.0"
+            )
+        if identity is None and not owner.path:
             raise SourceError(
                 f"the column {owner.subject.field[:80]!r} has a value of the type "
                 f"{type(row[-1]).__name__}; expected texts, whole numbers, UUIDs, or bytes of a "

@@ -216,7 +216,7 @@ class RecordTarget(Target):
                 if any(is_any(field_, wanted) for field_ in batch.fields):
                     return
             if known:
-                have = ", ".join(map(repr, sorted(known)[:_FIELDS_SHOWN]))
+                have = ", ".join(map(repr, sorted(set(map(field_of, known)))[:_FIELDS_SHOWN]))
                 raise SourceError(
                     f"{self.shown!r}: no record of {self.name!r} has the field "
                     f"{', '.join(map(repr, sorted(wanted)))}; expected a field that says whose a "

@@ -12,7 +12,7 @@ from uuid import UUID
 from erasable.workspace.targets.marks import is_vector
 from erasable.workspace.targets.settings import Subject
 
-_PLACE = re.compile(r"(?:\.\d+|\[\d+\])\Z")
+_PLACE = re.compile(r"\.\d+(?=\.|\Z)|\[\d+\]\Z")
 
 
 @dataclass(slots=True)
@@ -70,8 +70,8 @@ def _has_text(values: Sequence[Any]) -> bool:
 def field_of(name: str) -> str:
     """Return the field that a place in a list is of.
 
-    >>> field_of("words[1]"), field_of("user.words.1"), field_of("words")
-    ('words', 'user.words', 'words')
+    >>> field_of("words[1]"), field_of("user.words.1"), field_of("authors.1.mail")
+    ('words', 'user.words', 'authors.mail')
     """
     return _PLACE.sub("", name)
 
