@@ -271,6 +271,16 @@ def test_columns_that_others_refer_to_and_computed_ones_stay(known: Workspace, p
     assert rows(path, "orders") == [(1, "x")]
 
 
+UNIQUE = "create unique index by_mail on people (lower(mail))"
+
+
+def test_masks_differ_in_a_unique_index_of_an_expression(known: Workspace, path: Path) -> None:
+    run(path, PEOPLE + f"insert into people values (3, 'erased', 'z');{UNIQUE}")
+    place = f"sqlite:///{path}"
+    assert erased(known, place, "people.mail:email", action="mask").changed == {"people": 1}
+    assert rows(path, "people")[0][1].startswith("erased-")
+
+
 def test_triggers_are_told(known: Workspace, path: Path) -> None:
     run(path, PEOPLE + "create table seen (id integer); create trigger Watch after delete on People"
         " begin delete from seen; end")  # fmt: skip
@@ -489,3 +499,11 @@ def test_times_that_python_has_not_are_not_read(known: Workspace, place: str) ->
     sql(place, "alter table people add until timestamptz default 'infinity', "
         "add day date default '-infinity', add age interval default '1 month'")  # fmt: skip
     assert erased(known, place, "people.mail:email").changed == {"people": 1}
+
+
+def test_masks_differ_in_a_unique_index_of_an_expression_of_postgres(
+    known: Workspace, place: str
+) -> None:
+    sql(place, f"insert into people values (3, 'erased', 'z');{UNIQUE}")
+    done = erased(known, place, "people.mail:email", action="mask", keep=["code"])
+    assert done.changed == {"people": 1}

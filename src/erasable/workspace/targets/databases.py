@@ -344,7 +344,7 @@ def _overwrite(
 
 
 def _unique(table: sa.Table) -> set[str]:
-    """Return the columns that are in a unique index or constraint."""
+    """Return the columns that are in a unique index or constraint, also in its expressions."""
     found = {
         column.name
         for constraint in table.constraints
@@ -352,4 +352,6 @@ def _unique(table: sa.Table) -> set[str]:
         for column in constraint.columns
     }
     unique: Iterable[sa.Index] = (index for index in table.indexes if index.unique)
-    return found | {column.name for index in unique for column in index.columns}
+    for part in (part for index in unique for part in index.expressions):
+        found |= {column.name for column in table.columns if column.name in str(part)}
+    return found

@@ -45,7 +45,9 @@ def tables_of(connection: sa.Connection, place: str) -> sa.MetaData:
     Partitions are left out: their rows are those of the whole table.
     """
     read, _ = _READERS.get(connection.dialect.name, _READER)
-    found = read(connection)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SAWarning)  # of types and indexes that do not matter here
+        found = read(connection)
     if not found.tables:
         raise SourceError(f"the database at {place!r} has no table; expected one or more")
     return found
@@ -182,10 +184,8 @@ def _reflected(connection: sa.Connection) -> sa.MetaData:
         schemas += [s for s in known.get_schema_names() if s not in (own, "information_schema")]
         for schema, name in connection.exec_driver_sql(_PARTITIONS):
             parts.add((None if schema == own else schema, name))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SAWarning)  # of types and indexes that do not matter here
-        for schema in schemas:
-            found.reflect(connection, schema=schema, only=partial(_is_whole, parts, schema))
+    for schema in schemas:
+        found.reflect(connection, schema=schema, only=partial(_is_whole, parts, schema))
     for schema, name in parts:
         if (table := found.tables.get(name if schema is None else f"{schema}.{name}")) is not None:
             found.remove(table)  # a foreign key had it read
@@ -222,6 +222,12 @@ def _links_of_schema(_: sa.Connection, tables: Collection[sa.Table]) -> Iterator
 # -- SQLite ----------------------------------------------------------------------------------------
 
 
+_OF_EXPRESSIONS = (
+    "select count(*) from pragma_index_list(?) l join pragma_index_xinfo(l.name) x "
+    'where l."unique" and x.cid = -2'
+)
+
+
 def _sqlite_tables(connection: sa.Connection) -> sa.MetaData:
     """Read the tables of a file of SQLite, without foreign keys.
 
@@ -244,6 +250,8 @@ def _sqlite_tables(connection: sa.Connection) -> sa.MetaData:
             each["column_names"] for each in known.get_indexes(name) if each["unique"]
         ]
         unique += [each["column_names"] for each in known.get_unique_constraints(name)]
+        if connection.exec_driver_sql(_OF_EXPRESSIONS, (name,)).scalar():  # may be of any column
+            unique.append(table.columns.keys())
         for names in unique:
             table.append_constraint(sa.UniqueConstraint(*filter(None, names)))
     return found
@@ -298,6 +306,12 @@ _CONSTRAINTS = (
 )
 
 
+_UNIQUE_INDEXES = (
+    "select schema_name, table_name, cast(expressions as varchar) from duckdb_indexes() "
+    "where database_name = current_database() and is_unique"
+)
+
+
 def _duckdb_tables(connection: sa.Connection) -> sa.MetaData:
     """Read the tables of a file of DuckDB, which SQLAlchemy cannot read, without foreign keys."""
     found = sa.MetaData()
@@ -314,6 +328,9 @@ def _duckdb_tables(connection: sa.Connection) -> sa.MetaData:
             keys[schema, table] = names
         elif kind == "UNIQUE":
             unique.setdefault((schema, table), []).append(names)
+    for schema, table, parts in connection.exec_driver_sql(_UNIQUE_INDEXES):
+        names = [each.name for each in columns.get((schema, table), ()) if each.name in parts]
+        unique.setdefault((schema, table), []).append(names)
     for (schema, name), of in columns.items():
         key = sa.PrimaryKeyConstraint(*keys.get((schema, name), []))
         others = [sa.UniqueConstraint(*names) for names in unique.get((schema, name), [])]
