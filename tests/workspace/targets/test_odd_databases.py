@@ -507,3 +507,19 @@ def test_masks_differ_in_a_unique_index_of_an_expression_of_postgres(
     sql(place, f"insert into people values (3, 'erased', 'z');{UNIQUE}")
     done = erased(known, place, "people.mail:email", action="mask", keep=["code"])
     assert done.changed == {"people": 1}
+
+
+def test_a_reference_loses_the_columns_that_the_schema_names(known: Workspace, place: str) -> None:
+    """As where each row has a tenant, which stays."""
+    sql(
+        place,
+        """alter table people add tenant int default 1, add unique (tenant, id);
+        create table orders (id int primary key, tenant int not null, "Who is" int,
+        foreign key (tenant, "Who is") references people (tenant, id)
+        on delete set null ("Who is")); insert into orders values (1, 1, 1), (2, 1, 2)""",
+    )
+    done = erased(known, place, "people.mail:email")
+    assert (done.changed, done.detached) == ({"people": 1}, {"orders.Who is": 1})
+    with psycopg.connect(place) as connection:
+        found = connection.execute("select * from orders order by id").fetchall()
+    assert found == [(1, 1, None), (2, 1, 2)]

@@ -323,7 +323,7 @@ def _count(plan: Plan, rows: RowPlan) -> None:
     plan.changed = {table.key: len(keys) for table, keys in rows.leaving.items()}
     for link, keys in rows.detached:
         if keys != rows.leaving.get(link.child):  # not only to undo a circle
-            names = ", ".join(column.name for column in link.columns)
+            names = ", ".join(column.name for column in link.emptied)
             plan.detached[f"{link.child.key}.{names}"] = len(keys)
 
 

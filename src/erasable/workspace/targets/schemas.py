@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,11 +33,17 @@ class Link:
     columns: tuple[sa.Column[Any], ...]  # of the child
     referred: tuple[sa.Column[Any], ...]
     on_delete: str | None
+    only: tuple[sa.Column[Any], ...] = ()  # that "set null" of PostgreSQL names, if it does
+
+    @property
+    def emptied(self) -> tuple[sa.Column[Any], ...]:
+        """The columns that are null where a row of the child refers to nothing."""
+        return self.only or self.columns
 
     @property
     def is_optional(self) -> bool:
         """Whether a row of the child may refer to nothing."""
-        return all(column.nullable for column in self.columns)
+        return all(column.nullable for column in self.emptied)
 
 
 def tables_of(connection: sa.Connection, place: str) -> sa.MetaData:
@@ -211,12 +218,20 @@ def _links_of_schema(_: sa.Connection, tables: Collection[sa.Table]) -> Iterator
     for table in tables:
         for constraint in table.foreign_key_constraints:
             if constraint.referred_table in tables:
+                action, *named = (constraint.ondelete or "").split(" (", 1)
+                only = {
+                    quoted.replace('""', '"') or name
+                    for quoted, name in _NAMES.findall("".join(named))
+                }
+                columns = tuple(each.parent for each in constraint.elements)
                 yield Link(
-                    table, constraint.referred_table,
-                    tuple(each.parent for each in constraint.elements),
-                    tuple(each.column for each in constraint.elements),
-                    (constraint.ondelete or "").upper() or None,
+                    table, constraint.referred_table, columns,
+                    tuple(each.column for each in constraint.elements), action.upper() or None,
+                    tuple(each for each in columns if each.name in only),
                 )  # fmt: skip
+
+
+_NAMES = re.compile(r'"((?:[^"]|"")+)"|([^",\s)]+)')  # of columns, quoted or not
 
 
 # -- SQLite ----------------------------------------------------------------------------------------
