@@ -180,3 +180,14 @@ def test_kills_while_the_file_is_written_anew(tmp_path: Path, point: tuple[str, 
         assert of.compact() == []
     assert residue(path, range(0, N, 20)) == 0
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("what", ["mail", "lower(mail)"])
+def test_masks_differ_in_a_unique_index(tmp_path: Path, what: str) -> None:
+    place = made(tmp_path / "a.db", "drop table orders",
+                 f"create unique index by_mail on people ({what})")  # fmt: skip
+    with target(place, action="mask", keep=("body",)) as of:
+        erased(of, *GONE[:2])
+    with closing(duckdb.connect(str(tmp_path / "a.db"))) as base:
+        masks = base.execute("select mail from people where mail like 'erased%'").fetchall()
+    assert len(set(masks)) == 2

@@ -909,3 +909,14 @@ def test_a_million_rows(tmp_path: Path, is_alone: bool) -> None:
     assert is_alone or len(writer.steps) > 10
     assert not left_in(tmp_path, people)
     assert left_in(tmp_path, [mail(1)])
+
+
+def test_objects_in_a_list_are_not_passed_over(tmp_path: Path) -> None:
+    lines = '{"by": {"mail": "ann@example.org"}}\n{"by": [{"mail": "ann@example.org"}]}\n'
+    (tmp_path / "z.jsonl").write_text(lines)
+    with (
+        refused(r"row 2 of 'z\.jsonl' in .* cannot be read: 'by\.mail' is a list"),
+        FilesTarget(str(tmp_path), Settings((Subject("by.mail", "email"),))) as target,
+    ):
+        erased(target, "ann@example.org")
+    assert (tmp_path / "z.jsonl").read_text() == lines

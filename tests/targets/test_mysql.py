@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 import pytest
 
@@ -146,3 +147,70 @@ def test_a_user_who_may_not_delete_changes_nothing(socket: Path, shop: str) -> N
     finally:
         rows(socket, "drop user clerk")
     assert rows(socket, "select count(*) from lines_") == [(N,)]
+
+
+def test_what_a_client_still_finds_is_told(socket: Path, shop: str) -> None:
+    """The reason names what an independent client finds after the erasure."""
+    with DatabaseTarget(shop, Settings((MAIL,))) as of:
+        _, verdict = erased(of, GONE[0])
+    assert not any(word in str(verdict.reason) for word in ("triggers", "versions"))
+    rows(socket, "create table kept (mail varchar(60))")
+    rows(socket, "create trigger keeps after delete on people for each row "
+         "insert into kept values (old.mail)")  # fmt: skip
+    rows(socket, "alter table notes add system versioning")
+    with DatabaseTarget(shop, Settings((MAIL,))) as of:
+        told = of.find(Named(GONE[1]))
+        plan, verdict = erased(of, GONE[1])
+    assert told.triggers == plan.triggers == ["people.keeps"]
+    assert "triggers may have copied rows: people.keeps" in str(verdict.reason)
+    assert "table 'notes' keeps old versions of its rows" in str(verdict.reason)
+    assert rows(socket, "select mail from kept") == [(GONE[1],)]
+    versions = "select person from notes for system_time all where id = 2 order by person"
+    assert rows(socket, versions) == [(None,), (2,)]
+
+
+def test_rows_of_other_databases_do_not_leave_untold(socket: Path, shop: str) -> None:
+    rows(socket, "create database other")
+    try:
+        rows(socket, "create table other.bills (id int primary key, person int, "
+             "foreign key (person) references shop.people (id) on delete cascade)")  # fmt: skip
+        rows(socket, "insert into other.bills values (1, 0)")
+        with (
+            DatabaseTarget(shop, Settings((MAIL,))) as of,
+            refused("'other.bills' refers to rows of 'people'"),
+        ):
+            of.find(Named(*GONE))
+        assert rows(socket, "select count(*) from other.bills") == [(1,)]
+    finally:
+        rows(socket, "drop database other")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "gone"),
+    [
+        ("varbinary(60)", [b"marker1@shop.org", b"marker2@shop.org"], "marker1@shop.org"),
+        ("binary(16)", [UUID(int=7 << 90).bytes, UUID(int=9).bytes], UUID(int=7 << 90)),
+        ("uuid", [str(UUID(int=7 << 90)), str(UUID(int=9))], UUID(int=7 << 90)),
+    ],
+)  # fmt: skip
+def test_identities_may_be_bytes(
+    socket: Path, shop: str, kind: str, values: list[Any], gone: Any
+) -> None:
+    rows(socket, f"create table devices (id int primary key, who {kind})")
+    with closing(connected(socket, "shop")) as base, base.cursor() as cursor:
+        cursor.executemany("insert into devices values (%s, %s)", list(enumerate(values)))
+    with DatabaseTarget(shop, Settings((Subject("devices.who", "id"),))) as of:
+        plan, _ = erased(of, gone)
+    assert plan.changed == {"devices": 1}
+    assert rows(socket, "select id from devices") == [(1,)]
+
+
+def test_a_column_that_names_nobody_is_refused(socket: Path, shop: str) -> None:
+    rows(socket, "create table tags (id int primary key, who set('a', 'b'), day date)")
+    rows(socket, "insert into tags values (1, 'a,b', '2026-01-01')")
+    for column, kind in (("who", "set"), ("day", "date")):
+        with (
+            DatabaseTarget(shop, Settings((Subject(f"tags.{column}", "id"),))) as of,
+            refused(f"has a value of the type {kind}"),
+        ):
+            of.find(Named())

@@ -358,6 +358,19 @@ def test_there_is_no_collection(local: Path) -> None:
         QdrantTarget(f"qdrant:{local}#notes", SETTINGS)
 
 
+def test_people_in_objects_of_a_list(local: Path) -> None:
+    client = QdrantClient(path=str(local))
+    for at in range(2):
+        by = [{"mail": f"{who}{at}@example.org"} for who in ("first", "second")]
+        client.set_payload("docs", {"meta": {"by": by}}, points=[at])
+    client.close()
+    before = read_local(local)
+    settings = Settings((Subject("meta.by.mail", "email"),))
+    with QdrantTarget(f"qdrant:{local}#docs", settings) as target:
+        erased(target, "second1@example.org")
+    assert set(before) - set(read_local(local)) == {1}
+
+
 @pytest.mark.filterwarnings(  # the client does not close the lock that it could not get
     "ignore::pytest.PytestUnraisableExceptionWarning", "ignore:unclosed file:ResourceWarning"
 )

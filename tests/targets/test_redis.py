@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -120,16 +121,22 @@ def test_other_types_and_names_that_are_no_text(server: Server) -> None:
     server.client.xadd("stream", {"user": email(1)})
     server.client.hset(b"\xff\xfe", mapping={"user": email(1)})
     server.client.set("plain", email(1))
+    entry = server.client.xinfo_stream("stream")["last-generated-id"].decode()
     for field, keys in (
-        ("value.0", ["list", "set", "sorted"]), ("value.0.user", ["stream"]), ("value", ["plain"]),
-        ("user", [b"\xff\xfe".decode(errors="surrogateescape")]),
+        ("value", [("LREM", "list", "0", email(1)), ("SREM", "set", email(1)), "plain",
+                   ("ZREM", "sorted", email(1))]),
+        ("user", [("XDEL", "stream", entry), b"\xff\xfe".decode(errors="surrogateescape")]),
     ):  # fmt: skip
         with RedisTarget(server.place("*"), Settings((Subject(field, "id"),))) as target:
             plan = target.find(Named(email(1)))
             assert plan.keys == {"*": sorted(keys, key=repr)}
             target.erase(plan)
             target.erase(plan)  # keys that are gone are no error
-    assert server.client.dbsize() == 0
+    assert {*server.client.keys()} == {b"list", b"stream"}
+    assert server.client.lrange("list", 0, -1) == [email(2).encode()]
+    assert server.client.xlen("stream") == 0
+    with refused("whose members are records; expected a field of a member"):
+        RedisTarget(server.place("*"), Settings((Subject("value.0", "id"),)))
 
 
 KILLED = """
@@ -175,6 +182,54 @@ def test_replicas_keep_files_of_their_own(tmp_path: Path) -> None:
         _, verdict = erased(target, email(7))
     assert (verdict.word, verdict.reason) == (NOT_PROVED, "2 replicas write files of their own")
     server.close()
+
+
+@pytest.mark.parametrize("server", [()], indirect=True, ids=["snapshot"])
+def test_identities_may_be_bytes(server: Server) -> None:
+    ids = [UUID(int=each << 90) for each in (7, 0xFF)]
+    for at, each in enumerate(ids):
+        server.client.hset(f"doc:{at}", mapping={"user": each.bytes, "text": text(at)})
+    settings = Settings((Subject("user", "id"),))
+    with RedisTarget(server.place(), settings) as target:
+        plan, _ = erased(target, ids[1])
+        assert plan.changed == {"doc:*": 1}
+        assert server.client.keys() == [b"doc:0"]
+        server.client.hset("doc:2", "user", b"\xff\xfe")
+        with refused("neither a text nor the 16 of a UUID"):
+            target.find(Named(ids[0]))
+
+
+@pytest.mark.parametrize("server", [()], indirect=True, ids=["snapshot"])
+def test_members_of_others_stay_in_a_key(server: Server) -> None:
+    client, who = server.client, [email(at) for at in range(12)]
+    client.sadd("doc:set", *who)
+    client.zadd("doc:ranks", {each: at for at, each in enumerate(who)})
+    client.rpush("doc:list", who[7], *who)
+    client.rpush("doc:json", *(json.dumps({"user": each}) for each in who))
+    client.expire("doc:list", 10_000)
+    ids = [client.xadd("doc:stream", {"user": each, "n": at}) for at, each in enumerate(who)]
+    settings = Settings((Subject("value", "email"), Subject("user", "email")))
+    with RedisTarget(server.place(), settings) as target:
+        plan, _ = erased(target, who[7], who[8])
+    assert plan.n_records == {who[7]: 6, who[8]: 5}
+    stay = [each for each in who if each not in (who[7], who[8])]
+    assert client.smembers("doc:set") == {each.encode() for each in stay}
+    assert client.zrange("doc:ranks", 0, -1) == [each.encode() for each in stay]
+    assert client.lrange("doc:list", 0, -1) == [each.encode() for each in stay]
+    assert client.ttl("doc:list") > 0
+    assert [json.loads(each)["user"] for each in client.lrange("doc:json", 0, -1)] == stay
+    assert [id for id, _ in client.xrange("doc:stream")] == [*ids[:7], *ids[9:]]
+
+
+@pytest.mark.parametrize("server", [()], indirect=True, ids=["snapshot"])
+def test_a_key_that_is_a_persons_leaves_whole(server: Server) -> None:
+    for name in ("ann", "bob"):
+        server.client.rpush(f"doc:{name}", b"\xff\xfe", "note", "note")
+        server.client.hset(f"doc:h:{name}", "text", text(1))
+        server.client.xadd(f"doc:s:{name}", {"text": text(1)})
+    with RedisTarget(server.place(), Settings((Subject("key", "id"),))) as target:
+        erased(target, "ann", "h:ann", "s:ann")
+    assert set(server.client.keys()) == {b"doc:bob", b"doc:h:bob", b"doc:s:bob"}
 
 
 def test_commands_that_the_server_does_not_allow(tmp_path: Path) -> None:

@@ -143,3 +143,22 @@ def test_a_column_that_is_not_there(path: Path) -> None:
 )  # fmt: skip
 def test_paths(value: Any, where: str, found: Any) -> None:
     assert at_path(value, where.split(".")) == found
+
+
+def test_a_path_that_no_row_has_is_refused(path: Path) -> None:
+    with target(f"sqlite:///{path}", "store.value.usr.ids.0") as of, refused("no row has an ident"):
+        of.find(Users())
+    with target(f"sqlite:///{path}", "store.value.user.ids.0") as of:
+        assert not of.find(Users())
+
+
+@pytest.mark.parametrize("field", ["store.value.user.ids", "store.value.users.id"])
+def test_several_identities_in_a_row_are_not_passed_over(path: Path, field: str) -> None:
+    with closing(sqlite3.connect(path)) as base:
+        both = {"users": [{"id": STAYS}, {"id": GONE}], "user": {"ids": [STAYS, GONE]}}
+        base.execute("insert into store values ('both', 'k', ?)", (json.dumps(both),))
+        base.commit()
+    before = left(path)
+    with target(f"sqlite:///{path}", field) as of, refused("a list of identities in a row"):
+        erased(of, GONE)
+    assert left(path) == before

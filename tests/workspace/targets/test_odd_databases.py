@@ -176,6 +176,15 @@ def test_an_index_is_made_for_a_reference_and_goes(known: Workspace, path: Path)
         assert base.execute("pragma integrity_check").fetchone() == ("ok",)
 
 
+def test_identities_may_be_bytes(known: Workspace, path: Path) -> None:
+    """A text of sixteen letters is no UUID."""
+    run(path, PEOPLE + f"update people set mail = cast(mail as blob) where mail = '{GONE}'")
+    with closing(sqlite3.connect(path)) as base:
+        assert base.execute("select typeof(mail) from people").fetchall() == [("blob",), ("text",)]
+    assert erased(known, f"sqlite:///{path}", "people.mail:email").changed == {"people": 1}
+    assert [row[0] for row in rows(path, "people")] == [2]
+
+
 # -- what is refused, by the dry run as well -------------------------------------------------------
 
 
@@ -191,6 +200,30 @@ def test_the_dry_run_fails_where_the_erasure_does(known: Workspace, path: Path) 
     run(path, PEOPLE + "create table notes (id integer primary key, who integer not null "
         "references people on delete set null); insert into notes values (1, 1)")  # fmt: skip
     changes_nothing(known, path, "people.mail:email", "IntegrityError")
+
+
+@pytest.mark.parametrize("value", ["x'ff00'", "x'00'", f"x'{'00' * 17}'"])
+def test_values_that_name_nobody_are_not_passed_over(
+    known: Workspace, path: Path, value: str
+) -> None:
+    run(path, PEOPLE + f"insert into people values (3, {value}, 'z')")
+    changes_nothing(known, path, "people.mail:email", "has a value of the type bytes")
+
+
+@pytest.mark.parametrize(("n", "others", "message"), [(10, 0, "all 10 records"), (9, 0, ""),
+                                                      (10, 1, "")])  # fmt: skip
+def test_a_table_of_one_person_is_asked_about(
+    known: Workspace, path: Path, n: int, others: int, message: str
+) -> None:
+    run(path, "create table orders (id integer primary key, shop text)")
+    with closing(sqlite3.connect(path)) as base:
+        base.executemany("insert into orders values (?, ?)", [(i, GONE) for i in range(n)])
+        base.executemany("insert into orders values (?, ?)", [(n + i, None) for i in range(others)])
+        base.commit()
+    if message:
+        changes_nothing(known, path, "orders.shop:email", message)
+    else:
+        assert erased(known, f"sqlite:///{path}", "orders.shop:email").changed == {"orders": n}
 
 
 def test_a_column_to_keep_must_be_there(known: Workspace, path: Path) -> None:
@@ -236,6 +269,16 @@ def test_columns_that_others_refer_to_and_computed_ones_stay(known: Workspace, p
     }
     assert rows(path, "people") == [(1, None, "x", None)]
     assert rows(path, "orders") == [(1, "x")]
+
+
+UNIQUE = "create unique index by_mail on people (lower(mail))"
+
+
+def test_masks_differ_in_a_unique_index_of_an_expression(known: Workspace, path: Path) -> None:
+    run(path, PEOPLE + f"insert into people values (3, 'erased', 'z');{UNIQUE}")
+    place = f"sqlite:///{path}"
+    assert erased(known, place, "people.mail:email", action="mask").changed == {"people": 1}
+    assert rows(path, "people")[0][1].startswith("erased-")
 
 
 def test_triggers_are_told(known: Workspace, path: Path) -> None:
@@ -411,3 +454,72 @@ def test_all_schemas_and_materialized_views_are_scanned(known: Workspace, place:
     assert {each.place.rpartition("#")[2]: each.n_erased for each in found} == {
         "people": 1, "copies": 1, "old.people": 1,
     }  # fmt: skip
+
+
+def test_keys_that_refer_to_tables_that_inherit_are_refused(known: Workspace, place: str) -> None:
+    sql(place, f"create table more (primary key (id)) inherits (people);"
+        f"insert into more values (3, '{GONE}');"
+        "create table orders (id int primary key, who int references more on delete cascade);"
+        "insert into orders values (1, 3)")  # fmt: skip
+    for dry_run in (True, False):
+        with refused("'orders' refers to rows of 'people' by a foreign key that is not followed"):
+            known.erase_target(place, ["people.mail:email"], dry_run=dry_run)
+    with psycopg.connect(place) as connection:
+        assert connection.execute("select count(*) from orders").fetchone() == (1,)
+
+
+def test_what_a_client_still_finds_is_told(known: Workspace, place: str) -> None:
+    """The reason names what an independent client finds after the erasure."""
+    reason = erased(known, place, "people.mail:email").reason
+    assert not any(word in str(reason) for word in ("view", "large objects", "triggers"))
+    sql(place, f"insert into people values (1, '{GONE}', 'x');"
+        "create view plain as select * from people;"
+        "create materialized view copies as select * from plain;"
+        "alter table people add photo oid;"
+        "update people set photo = lo_from_bytea(0, 'face of marker1') where id = 1;"
+        "create table kept (mail text);"
+        "create rule keeps as on delete to people do also insert into kept values (old.mail)"
+        )  # fmt: skip
+    done = erased(known, place, "people.mail:email")
+    assert (done.changed, done.triggers) == ({"people": 1}, ["people.keeps"])
+    with psycopg.connect(place) as connection:
+        for found in (
+            f"select 1 from copies where mail = '{GONE}'",
+            "select 1 from pg_largeobject where data = 'face of marker1'",
+            f"select 1 from kept where mail = '{GONE}'",
+        ):
+            assert connection.execute(found).fetchone() == (1,)
+    for told in (
+        "materialized view 'copies'", "large objects of people", "copied rows: people.keeps",
+    ):  # fmt: skip
+        assert told in str(done.reason)
+
+
+def test_times_that_python_has_not_are_not_read(known: Workspace, place: str) -> None:
+    sql(place, "alter table people add until timestamptz default 'infinity', "
+        "add day date default '-infinity', add age interval default '1 month'")  # fmt: skip
+    assert erased(known, place, "people.mail:email").changed == {"people": 1}
+
+
+def test_masks_differ_in_a_unique_index_of_an_expression_of_postgres(
+    known: Workspace, place: str
+) -> None:
+    sql(place, f"insert into people values (3, 'erased', 'z');{UNIQUE}")
+    done = erased(known, place, "people.mail:email", action="mask", keep=["code"])
+    assert done.changed == {"people": 1}
+
+
+def test_a_reference_loses_the_columns_that_the_schema_names(known: Workspace, place: str) -> None:
+    """As where each row has a tenant, which stays."""
+    sql(
+        place,
+        """alter table people add tenant int default 1, add unique (tenant, id);
+        create table orders (id int primary key, tenant int not null, "Who is" int,
+        foreign key (tenant, "Who is") references people (tenant, id)
+        on delete set null ("Who is")); insert into orders values (1, 1, 1), (2, 1, 2)""",
+    )
+    done = erased(known, place, "people.mail:email")
+    assert (done.changed, done.detached) == ({"people": 1}, {"orders.Who is": 1})
+    with psycopg.connect(place) as connection:
+        found = connection.execute("select * from orders order by id").fetchall()
+    assert found == [(1, 1, None), (2, 1, 2)]

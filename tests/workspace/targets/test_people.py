@@ -45,3 +45,20 @@ def test_people_may_be_given_by_tokens(known: Workspace) -> None:
         ["BOB@x.org", "ann@x.org"], Subject("mail", "email")
     )
     assert found == {"BOB@x.org": "R-1"}
+
+
+def test_a_text_with_several_addresses_is_of_all(known: Workspace) -> None:
+    values = [
+        "Bob <bob@x.org>, Ann <ANN@x.org>",
+        "carl@x.org; ann@x.org",
+        "joann@x.org, a b",
+        "@ @",
+    ]
+    field = Subject("mail", "email")
+    assert set(Suppressed(known.context).among(values, field)) == set(values[:2])
+    names = {"ann@x.org": "R-1|R-2", "bob@x.org": "R-2|R-3"}
+    tokens = {known.context.keys.token("email", mail): name for mail, name in names.items()}
+    found = Asked(known.context, tokens).among(values, field)
+    assert {value: sorted(name.split("|")) for value, name in found.items()} == {
+        values[0]: ["R-1", "R-2", "R-3"], values[1]: ["R-1", "R-2"],
+    }  # fmt: skip

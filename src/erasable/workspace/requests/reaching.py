@@ -29,13 +29,12 @@ from erasable.workspace.requests.owed import GIVEN_UP, OWES, Foreseen, due
 from erasable.workspace.store.artifacts import StoredArtifact
 from erasable.workspace.targets import adding, catalogue, steps
 from erasable.workspace.targets.catalogue import TargetRow
-from erasable.workspace.targets.people import Asked
+from erasable.workspace.targets.people import BETWEEN, Asked
 from erasable.workspace.targets.protocol import Plan
 from erasable.workspace.targets.steps import Verdict
 from erasable.workspace.targets.verdicts import NOTHING
 
 _FOLDER = "targets"
-_BETWEEN = "|"  # names of requests for one person
 
 
 @dataclass(slots=True)
@@ -85,12 +84,12 @@ def foresee(context: Context, tokens: Mapping[str, Sequence[str]]) -> list[Fores
     """Find the records that requests would erase from targets; `tokens` has requests by token."""
     with context.ledger.reading() as connection:
         known = catalogue.in_use(connection)
-    people = Asked(context, {token: _BETWEEN.join(who) for token, who in tokens.items()})
+    people = Asked(context, {token: BETWEEN.join(who) for token, who in tokens.items()})
     foreseen = []
     for each in known:
         try:
             with adding.opened(each) as target:
-                plan = target.find(people)
+                plan = steps.find(target, people)
         except ErasableError as error:
             foreseen.append(Foreseen(each.name, {}, each.settings.action, error=_told(error)))
             continue
@@ -103,7 +102,7 @@ def foresee(context: Context, tokens: Mapping[str, Sequence[str]]) -> list[Fores
 def _by_request(plan: Plan, requests: Iterable[str]) -> dict[str, int]:
     counts = dict.fromkeys(requests, 0)
     for names, n in plan.n_records.items():
-        for request in names.split(_BETWEEN):
+        for request in names.split(BETWEEN):
             if request in counts:
                 counts[request] += n
     return counts
@@ -111,10 +110,10 @@ def _by_request(plan: Plan, requests: Iterable[str]) -> dict[str, int]:
 
 def _renamed(counts: Mapping[str, int], names: Iterable[str]) -> dict[str, int]:
     """Return numbers of records under the names that people have now, with requests since then."""
-    known = {name: set(name.split(_BETWEEN)) for name in names}
+    known = {name: set(name.split(BETWEEN)) for name in names}
     renamed: dict[str, int] = {}
     for name, n in counts.items():
-        asked = set(name.split(_BETWEEN))
+        asked = set(name.split(BETWEEN))
         now = name if name in known else next((k for k, v in known.items() if asked <= v), name)
         renamed[now] = renamed.get(now, 0) + n
     return renamed
@@ -146,7 +145,7 @@ def _erase_from(
     for row in owed:
         for _, token in row.tokens:
             by_token.setdefault(token, []).append(row.request_id)
-    names = {token: _BETWEEN.join(who) for token, who in by_token.items()}
+    names = {token: BETWEEN.join(who) for token, who in by_token.items()}
     people = Asked(context, names)
     plan = _kept_plan(context, known)
     plan.n_records = _renamed(plan.n_records, names.values())

@@ -266,6 +266,7 @@ class Finder:
         """Find the rows of people, and note what they hold; return the identities, and how many."""
         keys: Keys = []
         owners: dict[int, set[str]] = {}
+        self.plan.n_seen += batch.n_rows
         for number, subject in enumerate(self._subjects):
             column = batch.column(subject.field)
             if column is None:

@@ -129,13 +129,23 @@ class DatabaseTarget(Target):
             key = schemas.key_of(owner.table)
             every = sa.select(*key, owner.column).where(owner.column.is_not(None))
             every = every.execution_options(stream_results=True)
+            n_rows = n_named = 0
             with closing(connection.execute(every)) as result:
                 while rows := result.fetchmany(_AT_ONCE):
                     _refuse_unreadable(rows, owner)
                     each = [(tuple(row[:-1]), owner.identity(row[-1])) for row in rows]
+                    n_rows, n_named = (
+                        n_rows + len(each),
+                        n_named + sum(v is not None for _, v in each),
+                    )
                     found = people.among({value for _, value in each} - {None}, owner.subject)
                     of.update((key, value) for key, value in each if value in found)
                     names.update(((owner.subject, value), name) for value, name in found.items())
+            if n_rows and not n_named and not self.settings.may_lack_subject:
+                raise SourceError(
+                    f"no row has an identity at {owner.subject.field[:80]!r}; expected a path in "
+                    "the JSON of its column"
+                )
         return layout, wanted, names
 
     def _tried(
@@ -160,6 +170,9 @@ class DatabaseTarget(Target):
                 of_person.add((names[owner.subject, value], owner.table, key))
         if n_missing:
             return n_missing
+        for table in chosen:
+            count = sa.select(sa.func.count()).select_from(table)
+            plan.n_seen += connection.execute(count).scalar_one()
         for name, _, _ in of_person:
             plan.n_records[name] = plan.n_records.get(name, 0) + 1
         rows = self._rows(connection, layout, chosen)
@@ -273,6 +286,19 @@ def _refuse_unreadable(rows: Iterable[Any], owner: Owner) -> None:
             f"the column {owner.subject.field[:80]!r} has a text that is not UTF-8; expected "
             "identities that can be read; correct it, as whose it is cannot be told"
         )
+    for row in rows:
+        identity = owner.identity(row[-1])
+        if isinstance(identity, list):
+            raise SourceError(
+                f"{owner.subject.field[:80]!r} has a list of identities in a row; expected one in "
+                "each; name a place in the list, as in docs.data.users.0"
+            )
+        if identity is None and not owner.path:
+            raise SourceError(
+                f"the column {owner.subject.field[:80]!r} has a value of the type "
+                f"{type(row[-1]).__name__}; expected texts, whole numbers, UUIDs, or bytes of a "
+                "text or of a UUID; name another column"
+            )
 
 
 def _still(connection: sa.Connection, owner: Owner, wanted: ByKey) -> ByKey:
@@ -297,7 +323,7 @@ def _count(plan: Plan, rows: RowPlan) -> None:
     plan.changed = {table.key: len(keys) for table, keys in rows.leaving.items()}
     for link, keys in rows.detached:
         if keys != rows.leaving.get(link.child):  # not only to undo a circle
-            names = ", ".join(column.name for column in link.columns)
+            names = ", ".join(column.name for column in link.emptied)
             plan.detached[f"{link.child.key}.{names}"] = len(keys)
 
 
@@ -318,7 +344,7 @@ def _overwrite(
 
 
 def _unique(table: sa.Table) -> set[str]:
-    """Return the columns that are in a unique index or constraint."""
+    """Return the columns that are in a unique index or constraint, also in its expressions."""
     found = {
         column.name
         for constraint in table.constraints
@@ -326,4 +352,6 @@ def _unique(table: sa.Table) -> set[str]:
         for column in constraint.columns
     }
     unique: Iterable[sa.Index] = (index for index in table.indexes if index.unique)
-    return found | {column.name for index in unique for column in index.columns}
+    for part in (part for index in unique for part in index.expressions):
+        found |= {column.name for column in table.columns if column.name in str(part)}
+    return found

@@ -45,7 +45,7 @@ class DuckStorage(FileStorage):
         except (duckdb.Error, OSError) as error:
             return [
                 f"the file could not be written anew ({type(error).__name__}): another program may "
-                "have it"
+                "have it, or a table refers to itself"
             ]
         finally:
             _remove(new)

@@ -59,7 +59,7 @@ def erase(
     people, plan = Suppressed(context), Plan()
     with target:
         if dry_run:
-            return _told(target.shown, target.find(people))
+            return _told(target.shown, steps.find(target, people))
         try:
             verdict = steps.erase(
                 target, people, plan,

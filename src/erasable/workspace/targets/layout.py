@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from erasable.core.errors import InvalidParameterError, SourceError
 from erasable.workspace.targets import relations, schemas
 from erasable.workspace.targets.protocol import Settings, Subject
+from erasable.workspace.targets.records import as_identity
 from erasable.workspace.targets.schemas import DANGLING, NESTED, Link
 
 
@@ -26,7 +27,7 @@ class Owner:
 
     def identity(self, value: Any) -> Any:
         """Return the identity in a value of the column, None if it has none."""
-        return at_path(value, self.path) if self.path else value
+        return at_path(value, self.path) if self.path else as_identity(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ def layout_of(connection: sa.Connection, place: str, settings: Settings) -> Layo
     overwritten = {}
     if settings.action == "delete":
         touched = relations.reached(links, touched)
+        schemas.refuse_unseen(connection, touched)
     schemas.refuse_hidden(connection, touched)
     if settings.action != "delete":
         _check_kept(owners, settings.keep)
@@ -111,22 +113,32 @@ def _resolved(known: sa.MetaData, field: str) -> tuple[sa.Table, sa.Column[Any],
     )
 
 
-def at_path(value: Any, path: Iterable[str]) -> Any:
+def at_path(value: Any, path: Sequence[str]) -> Any:
     """Return what is at a path of keys and numbers in JSON, or in a text with dots.
+
+    It is a list where the identities of several are there, at the end of the path or in objects of
+    a list in it.
 
     >>> at_path('{"user": {"ids": [7, 8]}}', ["user", "ids", "1"]), at_path("notes.ann", ["1"])
     (8, 'ann')
+    >>> at_path('{"by": [{"id": 7}, {"id": 8}]}', ["by", "id"])
+    [7, 8]
     """
-    for name in path:
+    for n, name in enumerate(path):
         inner = parsed(value)
         if inner is None and isinstance(value, str):
             inner = value.split(".")
         if isinstance(inner, dict):
             value = inner.get(name)
-        elif isinstance(inner, list) and name.isdecimal() and int(name) < len(inner):
-            value = inner[int(name)]
+        elif isinstance(inner, list) and name.isdecimal():
+            value = inner[int(name)] if int(name) < len(inner) else None
+        elif isinstance(inner, list):
+            found = [at_path(each, path[n:]) for each in inner if isinstance(each, dict)]
+            return [each for each in found if each is not None] or None
         else:
             return None
+    if isinstance(value, list):
+        return value or None
     is_one = isinstance(value, str | int | float) and not isinstance(value, bool)
     return value if is_one else None
 

@@ -26,6 +26,7 @@ MASK = "erased"
 
 _AT_ONCE = 5_000  # values of one statement
 _GROUPED = ("sqlite", "postgresql", "duckdb", "mysql", "mariadb")  # long texts, too
+_NO_TEXTS = (sa.Date, sa.DateTime, sa.Interval, sa.Time)  # "infinity" cannot even be read
 _VECTOR = ("[", "]")  # around the numbers of a vector as text, such as pgvector's
 
 
@@ -96,6 +97,7 @@ def values_of(connection: sa.Connection, layout: Layout, rows: RowPlan) -> Value
             column
             for column in table.columns
             if column not in refer and column.name in layout.overwritten.get(table, table.columns)
+            if not isinstance(column.type, _NO_TEXTS)
         ]
         n_key = len(schemas.key_of(table))
         for row in relations.read(connection, table, keys, *chosen):
@@ -110,9 +112,10 @@ def living(connection: sa.Connection, rows: RowPlan, leaving: Values) -> Marks:
     gone = {text for texts in leaving.texts.values() for text in texts}
     for table in rows.leaving:
         stay = Values()
-        with closing(_staying(connection, table, rows, *table.columns, n=N_LIVING)) as others:
+        read = [column for column in table.columns if not isinstance(column.type, _NO_TEXTS)]
+        with closing(_staying(connection, table, rows, *read, n=N_LIVING)) as others:
             for row in others:
-                for column, value in zip(table.columns, row, strict=True):
+                for column, value in zip(read, row, strict=True):
                     stay.add(column, value)
         for texts in stay.texts.values():
             for text in sorted(texts.keys() - gone, key=repr):

@@ -20,7 +20,7 @@ from erasable.core.errors import SourceError
 from erasable.workspace.targets import residue
 from erasable.workspace.targets.marks import Marks, forms_of
 from erasable.workspace.targets.records import Records as Records
-from erasable.workspace.targets.records import field_of, is_any
+from erasable.workspace.targets.records import as_identity, field_of, is_any
 from erasable.workspace.targets.residue import Found
 from erasable.workspace.targets.settings import People as People
 from erasable.workspace.targets.settings import Settings as Settings
@@ -37,7 +37,7 @@ class Plan:
 
     keys: dict[str, list[Any]] = field(default_factory=dict)  # by table, collection or file
     n_records: dict[str, int] = field(default_factory=dict)  # by the person's name
-    n_seen: int = 0  # records that were looked at, of all people; 0: not counted
+    n_seen: int = 0  # records of all people
     marks: Marks = field(default_factory=Marks)  # what these records leave in files
     living: Marks = field(default_factory=Marks)  # some of what others have there
     changed: dict[str, int] = field(default_factory=dict)  # rows that leave or change, by table
@@ -218,7 +218,7 @@ class RecordTarget(Target):
                 if any(is_any(field_, wanted) for field_ in batch.fields):
                     return
             if known:
-                have = ", ".join(map(repr, sorted(known)[:_FIELDS_SHOWN]))
+                have = ", ".join(map(repr, sorted(set(map(field_of, known)))[:_FIELDS_SHOWN]))
                 raise SourceError(
                     f"{self.shown!r}: no record of {self.name!r} has the field "
                     f"{', '.join(map(repr, sorted(wanted)))}; expected a field that says whose a "
@@ -248,23 +248,30 @@ class RecordTarget(Target):
             for field_, values in batch.fields.items():
                 if not is_any(field_, {subject.field}):
                     continue
-                given = self._hashable(field_, values)
-                among = people.among(given, subject)
+                given = self._identities(field_, values)
+                asked = people.among(set(given.values()), subject)
+                among = {each: asked[value] for each, value in given.items() if value in asked}
                 if field_ not in self.read_back:
                     named |= {
-                        each for each in among if isinstance(each, str) and any(forms_of(each))
+                        each for each in asked if isinstance(each, str) and any(forms_of(each))
                     }
                 for at, value in enumerate(values):
                     if value is not None and value in among:
                         found.setdefault(at, set()).add(among[value])
         return found
 
-    def _hashable(self, field_: str, values: Sequence[Any]) -> set[Any]:
-        """Return the identities of a field; refuse lists and objects, which name no person."""
+    def _identities(self, field_: str, values: Sequence[Any]) -> dict[Any, Any]:
+        """Return the values of a field with the identities that they are; refuse other ones."""
         given = [value for value in values if value is not None]
         if any(isinstance(value, Mapping | list | np.ndarray) for value in given):
             raise SourceError(
                 f"the field {field_!r} of a record of {self.shown!r} is a list of numbers or an "
                 "object; expected a text, a whole number or a list of texts; nothing was changed"
             )
-        return set(given)
+        found = {value: as_identity(value) for value in given}
+        if any(found[value] is None for value in found if isinstance(value, bytes)):
+            raise SourceError(
+                f"the field {field_!r} of a record of {self.shown!r} has bytes that are neither a "
+                "text nor the 16 of a UUID; expected an identity; nothing was changed"
+            )
+        return {value: identity for value, identity in found.items() if identity is not None}

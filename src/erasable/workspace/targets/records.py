@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
+from uuid import UUID
 
 from erasable.workspace.targets.marks import is_vector
 from erasable.workspace.targets.settings import Subject
 
-_PLACE = re.compile(r"(?:\.\d+|\[\d+\])\Z")
+_PLACE = re.compile(r"\.\d+(?=\.|\Z)|\[\d+\]\Z")
 
 
 @dataclass(slots=True)
@@ -44,6 +46,23 @@ class Records:
         return cls(keys, {path: fields[path] for path in ordered})
 
 
+def as_identity(value: Any) -> Any:
+    r"""Return the identity that a stored value is, None if it is none.
+
+    Bytes are those of a text, or the 16 of a UUID.
+
+    >>> as_identity(b"ann@x.org"), as_identity(bytes(15) + b"7"), as_identity(b"7\0")
+    ('ann@x.org', UUID('00000000-0000-0000-0000-000000000037'), None)
+    """
+    if isinstance(value, bytes):
+        text = value.decode(errors="replace")
+        if text.isprintable() and "\ufffd" not in text:
+            return text
+        return UUID(bytes=value) if len(value) == 16 else None
+    is_one = isinstance(value, str | Number | UUID) and not isinstance(value, bool)
+    return value if is_one else None
+
+
 def _has_text(values: Sequence[Any]) -> bool:
     return any(isinstance(value, str) for value in values)
 
@@ -51,8 +70,8 @@ def _has_text(values: Sequence[Any]) -> bool:
 def field_of(name: str) -> str:
     """Return the field that a place in a list is of.
 
-    >>> field_of("words[1]"), field_of("user.words.1"), field_of("words")
-    ('words', 'user.words', 'words')
+    >>> field_of("words[1]"), field_of("user.words.1"), field_of("authors.1.mail")
+    ('words', 'user.words', 'authors.mail')
     """
     return _PLACE.sub("", name)
 

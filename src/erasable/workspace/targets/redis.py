@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -12,6 +13,7 @@ from typing import Any
 import redis
 from redis.exceptions import RedisError, ResponseError
 
+from erasable.core.errors import SourceError
 from erasable.workspace.targets.addresses import Address, refused_as
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
 
@@ -30,8 +32,8 @@ class RedisTarget(RecordTarget):
 
     The subject is a field of a hash; or a path in an object of JSON, which may be a text or of the
     type of the JSON module; or ``key``: what the ``*`` of a pattern with one stands for. Other
-    texts have the one field ``value``; lists, sets, sorted sets and streams have their members
-    as ``value.0``, ``value.1`` and so on.
+    texts have the one field ``value``. Each member of a list, set or sorted set, and each entry of
+    a stream, is a record of its own, with these fields: those of others stay in the key.
 
     The server writes its files anew, as ``BGREWRITEAOF`` and ``BGSAVE`` do, and without compression
     this time, so that they can be searched. They are searched if this program sees the server's
@@ -76,7 +78,13 @@ class RedisTarget(RecordTarget):
         """Delete keys."""
         with self._refused("could not be changed"):
             for at in range(0, len(keys), _AT_ONCE):
-                self._client.delete(*map(_as_bytes, keys[at : at + _AT_ONCE]))
+                some = keys[at : at + _AT_ONCE]
+                if whole := [_as_bytes(key) for key in some if isinstance(key, str)]:
+                    self._client.delete(*whole)
+                with self._client.pipeline(transaction=False) as pipe:
+                    for command, *words in (key for key in some if not isinstance(key, str)):
+                        pipe.execute_command(command, *map(_as_bytes, words))
+                    pipe.execute()
 
     def compact(self) -> list[str]:
         """Have the server write its files anew, without deleted keys."""
@@ -135,13 +143,20 @@ class RedisTarget(RecordTarget):
                 read: Callable[[Any, bytes], Any] = _READERS.get(kind, _nothing)
                 read(pipe, key)
             held = pipe.execute(raise_on_error=False)
-        documents = [
-            {**_document(kind, each), _KEY: self._named(key)}
-            for key, kind, each in zip(keys, kinds, held, strict=True)
+        numbered = [each.field for each in self.settings.subjects if _MEMBER.match(each.field)]
+        if numbered and not _REMOVES.keys().isdisjoint(kinds):
+            raise SourceError(
+                f"{self.shown!r} has lists, sets or streams, whose members are records; "
+                f"expected a field of a member, as {_VALUE!r} or 'user'; came {numbered[0]!r}"
+            )
+        of_key = zip(keys, kinds, held, strict=True)
+        found = [
+            (by, {**document, _KEY: self._named(key)})
+            for key, kind, each in of_key
+            for by, document in _parts(kind, _as_key(key), each)
         ]
-        return Records.of_documents(
-            [_as_key(key) for key in keys], documents, self.settings.subjects
-        )
+        documents = [document for _, document in found]
+        return Records.of_documents([by for by, _ in found], documents, self.settings.subjects)
 
     def _named(self, key: bytes) -> str:
         """Return what the star of the pattern stands for."""
@@ -223,11 +238,24 @@ def _document(kind: str, held: Any) -> Mapping[str, Any]:
         value = _as_value(held)
         found = _as_json(value)
         return found if isinstance(found, dict) else {_VALUE: found if found is not None else value}
-    if kind in ("list", "set", "zset"):
-        return {_VALUE: [_as_value(each) for each in held]}
-    if kind == "stream":
-        return {_VALUE: [_document("hash", entry) for _, entry in held]}
     return {}
+
+
+_MEMBER = re.compile(rf"{_VALUE}\.\d+(\.|$)")  # as earlier versions named the fields of a member
+_REMOVES = {"list": ("LREM", "0"), "set": ("SREM",), "zset": ("ZREM",), "stream": ("XDEL",)}
+"""Commands that take a member out of a key, with what stands between the two."""
+
+
+def _parts(kind: str, key: str, held: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    """Return the records of a key: by what they are deleted, and their fields."""
+    if kind not in _REMOVES or isinstance(held, Exception) or not held:  # an empty stream
+        yield key, _document(kind, held)
+        return
+    command, *between = _REMOVES[kind]
+    for each in held:
+        member, document = each if kind == "stream" else (each, None)
+        fields = _document("string", member) if document is None else _document("hash", document)
+        yield (command, key, *between, _as_key(member)), fields
 
 
 def _as_json(value: Any) -> Any:

@@ -106,7 +106,7 @@ def carry_out(connection: sa.Connection, links: Sequence[Link], plan: RowPlan) -
     large = {table for table, keys in plan.leaving.items() if len(keys) >= _MANY}
     with _indexed(connection, [link for link in links if link.parent in large]):
         for link, keys in plan.detached:
-            nothing = dict.fromkeys(column.name for column in link.columns)
+            nothing = dict.fromkeys(column.name for column in link.emptied)
             _change(connection, link.child, keys, sa.update(link.child).values(nothing))
         for table, keys in plan.leaving.items():
             _change(connection, table, keys, sa.delete(table))

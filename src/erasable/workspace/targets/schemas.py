@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,11 +33,17 @@ class Link:
     columns: tuple[sa.Column[Any], ...]  # of the child
     referred: tuple[sa.Column[Any], ...]
     on_delete: str | None
+    only: tuple[sa.Column[Any], ...] = ()  # that "set null" of PostgreSQL names, if it does
+
+    @property
+    def emptied(self) -> tuple[sa.Column[Any], ...]:
+        """The columns that are null where a row of the child refers to nothing."""
+        return self.only or self.columns
 
     @property
     def is_optional(self) -> bool:
         """Whether a row of the child may refer to nothing."""
-        return all(column.nullable for column in self.columns)
+        return all(column.nullable for column in self.emptied)
 
 
 def tables_of(connection: sa.Connection, place: str) -> sa.MetaData:
@@ -45,7 +52,9 @@ def tables_of(connection: sa.Connection, place: str) -> sa.MetaData:
     Partitions are left out: their rows are those of the whole table.
     """
     read, _ = _READERS.get(connection.dialect.name, _READER)
-    found = read(connection)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SAWarning)  # of types and indexes that do not matter here
+        found = read(connection)
     if not found.tables:
         raise SourceError(f"the database at {place!r} has no table; expected one or more")
     return found
@@ -72,6 +81,41 @@ def refuse_hidden(connection: sa.Connection, tables: Collection[sa.Table]) -> No
             )
 
 
+def refuse_unseen(connection: sa.Connection, tables: Collection[sa.Table]) -> None:
+    """Raise SourceError if rows leave with those of tables that no foreign key here tells of."""
+    name = connection.dialect.name
+    if name not in _UNSEEN:
+        return
+    names = {(table.schema, table.name): table.key for table in tables}
+    own = sa.inspect(connection).default_schema_name
+    for schema, table, child in connection.exec_driver_sql(_UNSEEN[name]):
+        if key := names.get((None if schema == own else schema, table)):
+            raise SourceError(
+                f"the table {child!r} refers to rows of {key!r} by a foreign key that is not "
+                "followed: of another database, or to a table that inherits; expected none; "
+                "delete its rows by hand, and drop the key"
+            )
+
+
+_UNSEEN_BY_MYSQL = (
+    "select unique_constraint_schema, referenced_table_name, "
+    "concat(constraint_schema, '.', table_name) from information_schema.referential_constraints "
+    "where unique_constraint_schema = database() and constraint_schema <> database()"
+)
+_UNSEEN = {
+    "mysql": _UNSEEN_BY_MYSQL,
+    "mariadb": _UNSEEN_BY_MYSQL,
+    "postgresql": (
+        "with recursive heir as (select inhparent, inhrelid from pg_inherits i join pg_class c on "
+        "c.oid = i.inhrelid where not c.relispartition union select h.inhparent, i.inhrelid from "
+        "heir h join pg_inherits i on i.inhparent = h.inhrelid) "
+        "select n.nspname, c.relname, cast(cast(k.conrelid as regclass) as text) from heir h "
+        "join pg_constraint k on k.confrelid = h.inhrelid and k.contype = 'f' "
+        "join pg_class c on c.oid = h.inhparent join pg_namespace n on n.oid = c.relnamespace"
+    ),
+}
+
+
 def triggers_of(connection: sa.Connection, tables: Collection[sa.Table]) -> list[str]:
     """Return the triggers of tables, which may change rows that no foreign key tells."""
     name = connection.dialect.name
@@ -86,13 +130,22 @@ def triggers_of(connection: sa.Connection, tables: Collection[sa.Table]) -> list
     )
 
 
+_TRIGGERS_OF_MYSQL = (
+    "select null, event_object_table, trigger_name from information_schema.triggers "
+    "where event_object_schema = database() and event_manipulation in ('DELETE', 'UPDATE')"
+)
 _TRIGGERS = {
     "sqlite": "select null, tbl_name, name from sqlite_master where type = 'trigger'",
     "postgresql": (  # those that a deletion or an update fires
         "select n.nspname, c.relname, t.tgname from pg_trigger t join pg_class c on "
         "c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace "
-        "where not t.tgisinternal and t.tgenabled != 'D' and (t.tgtype & 24) != 0"
+        "where not t.tgisinternal and t.tgenabled != 'D' and (t.tgtype & 24) != 0 "
+        "union all select n.nspname, c.relname, r.rulename from pg_rewrite r join pg_class c on "
+        "c.oid = r.ev_class join pg_namespace n on n.oid = c.relnamespace "
+        "where r.ev_enabled != 'D' and r.ev_type in ('2', '4')"
     ),
+    "mysql": _TRIGGERS_OF_MYSQL,
+    "mariadb": _TRIGGERS_OF_MYSQL,
 }
 
 
@@ -138,10 +191,8 @@ def _reflected(connection: sa.Connection) -> sa.MetaData:
         schemas += [s for s in known.get_schema_names() if s not in (own, "information_schema")]
         for schema, name in connection.exec_driver_sql(_PARTITIONS):
             parts.add((None if schema == own else schema, name))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SAWarning)  # of types and indexes that do not matter here
-        for schema in schemas:
-            found.reflect(connection, schema=schema, only=partial(_is_whole, parts, schema))
+    for schema in schemas:
+        found.reflect(connection, schema=schema, only=partial(_is_whole, parts, schema))
     for schema, name in parts:
         if (table := found.tables.get(name if schema is None else f"{schema}.{name}")) is not None:
             found.remove(table)  # a foreign key had it read
@@ -167,15 +218,29 @@ def _links_of_schema(_: sa.Connection, tables: Collection[sa.Table]) -> Iterator
     for table in tables:
         for constraint in table.foreign_key_constraints:
             if constraint.referred_table in tables:
+                action, *named = (constraint.ondelete or "").split(" (", 1)
+                only = {
+                    quoted.replace('""', '"') or name
+                    for quoted, name in _NAMES.findall("".join(named))
+                }
+                columns = tuple(each.parent for each in constraint.elements)
                 yield Link(
-                    table, constraint.referred_table,
-                    tuple(each.parent for each in constraint.elements),
-                    tuple(each.column for each in constraint.elements),
-                    (constraint.ondelete or "").upper() or None,
+                    table, constraint.referred_table, columns,
+                    tuple(each.column for each in constraint.elements), action.upper() or None,
+                    tuple(each for each in columns if each.name in only),
                 )  # fmt: skip
 
 
+_NAMES = re.compile(r'"((?:[^"]|"")+)"|([^",\s)]+)')  # of columns, quoted or not
+
+
 # -- SQLite ----------------------------------------------------------------------------------------
+
+
+_OF_EXPRESSIONS = (
+    "select count(*) from pragma_index_list(?) l join pragma_index_xinfo(l.name) x "
+    'where l."unique" and x.cid = -2'
+)
 
 
 def _sqlite_tables(connection: sa.Connection) -> sa.MetaData:
@@ -200,6 +265,8 @@ def _sqlite_tables(connection: sa.Connection) -> sa.MetaData:
             each["column_names"] for each in known.get_indexes(name) if each["unique"]
         ]
         unique += [each["column_names"] for each in known.get_unique_constraints(name)]
+        if connection.exec_driver_sql(_OF_EXPRESSIONS, (name,)).scalar():  # may be of any column
+            unique.append(table.columns.keys())
         for names in unique:
             table.append_constraint(sa.UniqueConstraint(*filter(None, names)))
     return found
@@ -254,6 +321,12 @@ _CONSTRAINTS = (
 )
 
 
+_UNIQUE_INDEXES = (
+    "select schema_name, table_name, cast(expressions as varchar) from duckdb_indexes() "
+    "where database_name = current_database() and is_unique"
+)
+
+
 def _duckdb_tables(connection: sa.Connection) -> sa.MetaData:
     """Read the tables of a file of DuckDB, which SQLAlchemy cannot read, without foreign keys."""
     found = sa.MetaData()
@@ -270,6 +343,9 @@ def _duckdb_tables(connection: sa.Connection) -> sa.MetaData:
             keys[schema, table] = names
         elif kind == "UNIQUE":
             unique.setdefault((schema, table), []).append(names)
+    for schema, table, parts in connection.exec_driver_sql(_UNIQUE_INDEXES):
+        names = [each.name for each in columns.get((schema, table), ()) if each.name in parts]
+        unique.setdefault((schema, table), []).append(names)
     for (schema, name), of in columns.items():
         key = sa.PrimaryKeyConstraint(*keys.get((schema, name), []))
         others = [sa.UniqueConstraint(*names) for names in unique.get((schema, name), [])]

@@ -8,11 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import OID
 from sqlalchemy.exc import SQLAlchemyError
 
 from erasable.workspace.targets import residue
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.residue import Found
+from erasable.workspace.targets.schemas import triggers_of
 from erasable.workspace.targets.storages import Storage
 
 _STATISTICS = sa.Table("pg_statistic", sa.MetaData(), schema="pg_catalog")
@@ -41,6 +43,11 @@ class _ServerStorage(Storage, ABC):
     def _named(self, tables: Sequence[sa.Table]) -> list[tuple[str, sa.Table]]:
         return [(table.key, table) for table in tables]
 
+    def _kept(self, connection: sa.Connection, tables: Sequence[sa.Table]) -> list[str]:
+        """Return what of the tables' rows the database itself may keep elsewhere."""
+        triggers = triggers_of(connection, tables)
+        return [f"triggers may have copied rows: {', '.join(triggers)}"] if triggers else []
+
     @abstractmethod
     def _rewritten(self, connection: sa.Connection, table: sa.Table) -> bool:
         """Have a table written anew; tell whether it was: without the right it is passed over."""
@@ -54,16 +61,31 @@ class MysqlStorage(_ServerStorage):
         told = connection.exec_driver_sql(f"optimize table {_quoted(connection, table)}").fetchall()
         return not any(str(row[2]).lower() == "error" for row in told)
 
+    def _kept(self, connection: sa.Connection, tables: Sequence[sa.Table]) -> list[str]:
+        of_versions = set(connection.exec_driver_sql(_VERSIONED).scalars())
+        kept = [table.key for table in tables if table.name in of_versions]
+        return super()._kept(connection, tables) + [
+            f"table {name!r} keeps old versions of its rows, until 'delete history'"
+            for name in kept
+        ]
+
     def scan(self, tables: Sequence[sa.Table], marks: Marks, living: Marks) -> Found:
         """Say where values may be."""
         reasons = ["the server keeps changes in its undo and redo logs"]
         try:
             with self._engine.connect() as connection:
+                reasons += self._kept(connection, tables)
                 if connection.exec_driver_sql("select @@log_bin").scalar():
                     reasons.append("the server keeps changes in its binary log")
         except SQLAlchemyError:
             reasons.append("the server may keep changes in a binary log")
         return Found(reasons=[*reasons, "its files cannot be seen from here"])
+
+
+_VERSIONED = (  # of MariaDB
+    "select table_name from information_schema.tables "
+    "where table_schema = database() and table_type = 'SYSTEM VERSIONED'"
+)
 
 
 class PostgresStorage(_ServerStorage):
@@ -83,6 +105,17 @@ class PostgresStorage(_ServerStorage):
     def _named(self, tables: Sequence[sa.Table]) -> list[tuple[str, sa.Table]]:
         return [*super()._named(tables), (_STATISTICS.name, _STATISTICS)]
 
+    def _kept(self, connection: sa.Connection, tables: Sequence[sa.Table]) -> list[str]:
+        names = [_quoted(connection, table) for table in tables]
+        views = connection.execute(_VIEWS, {"names": names}).scalars()
+        kept = [f"materialized view {name!r} keeps rows until it is refreshed" for name in views]
+        with_objects = [t.key for t in tables if any(isinstance(c.type, OID) for c in t.columns)]
+        if with_objects and connection.exec_driver_sql(_HAS_OBJECTS).scalar():
+            kept.append(
+                f"large objects of {', '.join(with_objects)} stay, unless a trigger unlinks"
+            )
+        return super()._kept(connection, tables) + kept
+
     def _rewritten(self, connection: sa.Connection, table: sa.Table) -> bool:
         connection.exec_driver_sql("set lock_timeout = '30s'")
         before = _paths(connection, table)
@@ -94,7 +127,7 @@ class PostgresStorage(_ServerStorage):
         found = Found()
         try:
             with self._engine.connect() as connection:
-                found.reasons += _elsewhere(connection)
+                found.reasons += _elsewhere(connection) + self._kept(connection, tables)
                 folder = _folder(connection)
                 named = self._named(tables)
                 paths = [(name, _paths(connection, table)) for name, table in named]
@@ -114,6 +147,20 @@ class PostgresStorage(_ServerStorage):
         there |= _search(log, gone, gone, "the write-ahead log", found)
         found.n_left = marks.count(there)
         return found
+
+
+_HAS_OBJECTS = "select exists (select from pg_largeobject_metadata)"
+_VIEWS = sa.text("""
+    with recursive own as (
+        select cast(cast(each as regclass) as oid) as oid from unnest(cast(:names as text[])) each
+        union
+        select r.ev_class from own join pg_depend d
+            on d.refobjid = own.oid and d.refclassid = cast('pg_class' as regclass)
+            join pg_rewrite r
+            on r.oid = d.objid and d.classid = cast('pg_rewrite' as regclass)
+    )
+    select c.relname from pg_class c join own using (oid) where c.relkind = 'm' order by 1
+""")
 
 
 def _quoted(connection: sa.Connection, table: sa.Table) -> str:

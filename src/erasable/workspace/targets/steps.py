@@ -39,10 +39,9 @@ def erase(
     reasons, was_cut_off = list[str](), bool(plan.changed)
     for number in range(_ROUNDS):
         longer = Longer(plan.marks.texts())
-        found = target.find(_Watched(people, longer))
+        found = find(target, _Watched(people, longer))
         if not found:
             break
-        _refuse_everything(target, found)
         plan.add(found, again=was_cut_off and number == 0)
         keep(plan)
         target.erase(found)
@@ -56,6 +55,19 @@ def erase(
     return Verdict(NOT_PROVED, "; ".join(reasons)) if reasons else Verdict(PURGED)
 
 
+def find(target: Target, people: People) -> Plan:
+    """Find the records of people; refuse an identity that all have: it is hardly a person's."""
+    found = target.find(people)
+    n = max(found.n_records.values(), default=0)
+    if n == found.n_seen and n >= _MANY and not target.settings.may_empty:
+        raise SourceError(
+            f"all {n:,} records of {target.shown!r} are of one person; expected records of others, "
+            "too; nothing was changed: name another field with --subject, or pass --all to "
+            "`target add`"
+        )
+    return found
+
+
 class _Watched:
     """People, and what others have besides; see `protocol.People`."""
 
@@ -67,16 +79,6 @@ class _Watched:
         found = self._people.among(values, subject)
         self._longer.look_at(value for value in values if value not in found)
         return found
-
-
-def _refuse_everything(target: Target, found: Plan) -> None:
-    """Refuse an identity that all records have: it is hardly that of a person."""
-    n = max(found.n_records.values(), default=0)
-    if n == found.n_seen and n >= _MANY and not target.settings.may_empty:
-        raise SourceError(
-            f"all {n:,} records of {target.shown!r} are of one person; expected records of others, "
-            "too; nothing was changed: name another field with --subject, or pass --all"
-        )
 
 
 def _left(target: Target, plan: Plan) -> list[str]:

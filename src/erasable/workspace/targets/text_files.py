@@ -439,7 +439,10 @@ _NONE = object()
 
 
 def _value_of(row: dict[str, Any], field: str) -> Any:
-    """Return the value of a key, or of one within objects, as in "person.mail"; else `_NONE`."""
+    """Return the value of a key, or of one within objects, as in "person.mail"; else `_NONE`.
+
+    Of objects in a list it is the list of theirs.
+    """
     if field in row or "." not in field:
         return row.get(field, _NONE)
     parts = field.split(".")
@@ -447,4 +450,9 @@ def _value_of(row: dict[str, Any], field: str) -> Any:
         within = row.get(".".join(parts[:n]))
         if isinstance(within, dict):
             return _value_of(within, ".".join(parts[n:]))
+        if isinstance(within, list):
+            found = [
+                _value_of(each, ".".join(parts[n:])) for each in within if isinstance(each, dict)
+            ]
+            return [each for each in found if each is not _NONE] or _NONE
     return _NONE
