@@ -57,7 +57,7 @@ What a workspace says of its own erasure, a better word than which is never said
 ## What it takes
 
 Seconds, and megabytes of files that are new or changed afterwards, in a process of its own each;
-opening the store is included, importing its client is not.
+opening the store is included, importing programs is not.
 
 {costs}
 

@@ -14,8 +14,9 @@ from typing import Protocol
 from sqlalchemy.dialects import registry
 from sqlalchemy.exc import NoSuchModuleError
 
+from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core._optional import needs
-from erasable.core.errors import InvalidParameterError, SourceError
+from erasable.core.errors import SourceError
 from erasable.workspace.targets.protocol import RecordTarget, Settings, Target
 
 GROUP = "erasable.targets"
@@ -65,7 +66,7 @@ def opened(place: str, settings: Settings) -> Target:
     target = _opener(place)(place, settings)
     if isinstance(target, RecordTarget) and settings.action != "delete":
         target.close()
-        raise InvalidParameterError(
+        raise errors.InvalidParameterError(
             f"the action is {settings.action!r} for {target.shown!r}; expected delete: records of "
             "this kind of place cannot be overwritten"
         )

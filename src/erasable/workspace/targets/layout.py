@@ -9,7 +9,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from erasable.core.errors import InvalidParameterError, SourceError
+from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
+from erasable.core.errors import SourceError
 from erasable.workspace.targets import relations, schemas
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.records import as_identity
@@ -49,7 +50,7 @@ def check_settings(settings: Settings) -> None:
         ("cascade", settings.cascade, deletes), ("keep", settings.keep, not deletes),
     ):  # fmt: skip
         if given and not fits:
-            raise InvalidParameterError(
+            raise errors.InvalidParameterError(
                 f"--{name} came with the action {settings.action!r}; expected it with "
                 f"{'delete' if name == 'cascade' else 'null or mask'} alone"
             )
