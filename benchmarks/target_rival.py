@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from target_stores import MAILS, STORES, TEXTS, VECTORS, N, erase, leaving
+from target_stores import MAILS, OURS, STORES, TEXTS, VECTORS, N, erase, leaving
 
 CONFIG = """version: 1
 scope: default
@@ -97,7 +97,7 @@ def main() -> None:
     """Run a step, and print its seconds and what it returned."""
     step, folder, n = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     os.environ["ANONYMIZED_TELEMETRY"] = "False"
-    for name in ("chromadb", "tombstone.integrations.langchain"):
+    for name in ("chromadb", "tombstone.integrations.langchain", *OURS):
         import_module(name)
     steps = {
         "make": lambda: make(folder),

@@ -325,7 +325,7 @@ STORES = {
 }  # fmt: skip
 
 
-_OURS = tuple(f"erasable.workspace.targets.{name}" for name in ("kinds", "protocol", "steps"))
+OURS = tuple(f"erasable.workspace.targets.{name}" for name in ("kinds", "protocol", "steps"))
 
 
 class _Leaving:
@@ -340,7 +340,7 @@ class _Leaving:
 
 
 def erase(store: Store, folder: Path, rows: list[int]) -> dict[str, Any]:
-    kinds, protocol, steps = map(import_module, _OURS)
+    kinds, protocol, steps = map(import_module, OURS)
     settings = protocol.Settings((protocol.Subject(store.field, store.type),))
     plan = protocol.Plan()
     with kinds.opened(store.place.format(folder=folder), settings) as target:
@@ -352,7 +352,7 @@ def main() -> None:
     """Run a step, and print its seconds and what it returned."""
     name, step, folder, n = sys.argv[1:]
     store, rows = STORES[name], leaving(int(n))
-    for module in (*store.clients, *_OURS) if step == "erase" else store.clients:
+    for module in (*store.clients, *OURS) if step == "erase" else store.clients:
         import_module(module)
     begun = time.perf_counter()
     told = None
