@@ -14,8 +14,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from erasable.workspace.targets import kinds
+from erasable.workspace.targets import decoding, kinds, residue
 from erasable.workspace.targets.avro import AvroFile
+from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.verdicts import PURGED
 from people import erased
@@ -114,6 +115,63 @@ def test_numbers_of_other_columns_name_nobody(tmp_path: Path, kind: str) -> None
         found = target.scan(plan.marks, plan.living)
     assert found.n_left == 1
     assert found.where
+
+
+TEXTS = {  # of files, and whether they have the person 17
+    "rows.csv": ("age,person\n17,3\n17,4\n", False),
+    "quoted.csv": ('person;text\n3;"a\n17;b"\n', True),  # as the next line could be a row
+    "other.csv": ("age,user\n17,3\n", True),  # without the column, any
+    "signs.csv": ("person^age\n3^17\n", True),
+    "float.csv": ("\ufeffperson,age\n17.0,3\n", True),
+    "rows.jsonl": ('{"person": 3, "age": 17}\n{"age": 17}\n', False),
+    "twice.jsonl": ('{"person": 17, "person": 3}\n', True),
+    "within.jsonl": ('{"of": {"person": {"number": 17}}}\n', True),
+    "names.json": ('{"17": {"age": 3}}', True),
+    "text.jsonl": ('{"said": "{\\"person\\": 17}"}\n', True),
+    "path.json": ('{"path": "person=17/part-0.parquet", "size": 3}', True),
+    "summary.json": ('{"partitions.person=17/": "added=1"}', True),
+    "bucket.json": ('{"partitions.person_bucket=17/": "added=1"}', False),
+    "indented.json": ('{\n "person": 3,\n "age": 17,\n "of": {\n  "size": 17\n }\n}', False),
+    "list.json": ('{\n "person": [\n  17\n ]\n}', True),
+    "words.txt": ("the person 3 is 17\n", True),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("size", [1, 7, 1 << 20])
+def test_numbers_in_texts(
+    tmp_path: Path, name: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decoding, "AT_ONCE", size)
+    content, is_there = TEXTS[name]
+    assert _n_left(tmp_path / name, content.encode(), "person") == is_there
+
+
+def _n_left(path: Path, content: bytes, column: str) -> int:
+    path.write_bytes(content)
+    marks = Marks()
+    marks.add(17, column=column)
+    found = residue.search([path], marks, Marks())
+    assert found.compared
+    return found.n_left
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_there"),
+    [
+        ({"person": 3, "of": {"person": 17}}, True),
+        ({"person": 3, "of": [{"person": 17}]}, True),
+        ({"person": 17, "of": {"person": 3}}, True),  # its last name
+        ({"person": 3, "other": {"size": 17}}, False),
+        ({"size": 17}, True),
+    ],
+)
+def test_numbers_in_columns_within_others(
+    tmp_path: Path, rows: dict[str, Any], is_there: bool
+) -> None:
+    path = tmp_path / "within.parquet"
+    pq.write_table(pa.Table.from_pylist([rows]), path)
+    assert _n_left(path, path.read_bytes(), "of.person") == is_there
 
 
 def test_values_of_a_manifest_are_those_that_iceberg_reads(tmp_path: Path) -> None:

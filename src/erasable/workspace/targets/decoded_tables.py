@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -109,5 +109,15 @@ def look_at_batch(
 ) -> None:
     """Look at the columns of a table, which has others in the names of its folders."""
     every = [*batch.schema.names, *of_folders]
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        inspection.look_at_array(column, [name], every)
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        inspection.look_at_array(column, {*_names_in(field)}, every)
+
+
+def _names_in(field: pa.Field) -> Iterator[str]:
+    """Return the name of a column, and those of columns in it, with and without its own."""
+    yield field.name
+    kind = field.type
+    for at in range(kind.num_fields):
+        for name in _names_in(kind.field(at)):
+            yield name
+            yield f"{field.name}.{name}"

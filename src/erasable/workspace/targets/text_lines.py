@@ -46,6 +46,7 @@ def compare_document(value: Any, names: Collection[str], inspection: Inspection)
         for name, each in value.items():
             if are_statistics and name == "nullCount":
                 continue
+            _compare_name(str(name), inspection)
             compare_document(each, {*names, str(name)}, inspection)
     elif isinstance(value, list | tuple):
         for each in value:
@@ -60,10 +61,19 @@ def compare_document(value: Any, names: Collection[str], inspection: Inspection)
         inspection.compare([value], names)
 
 
+def _compare_name(name: str, inspection: Inspection) -> None:
+    """Compare a name that may be an identity itself, or say which partition it is of."""
+    if "=" in name:
+        compare_pairs(name, inspection)
+    else:
+        inspection.look_at_tokens(_encoded(name))
+
+
 def compare_pairs(text: str, inspection: Inspection) -> None:
     """Compare values after their names, as those of partitions in the paths of files."""
     for name, value in _PAIRS.findall(text) if "=" in text else ():
-        inspection.look_at_tokens(_encoded(unquote(value)), {unquote(name)})
+        of = unquote(name)
+        inspection.look_at_tokens(_encoded(unquote(value)), {of, of.rpartition(".")[2]})
 
 
 def _encoded(text: str) -> bytes:
@@ -75,10 +85,18 @@ def _document(text: str) -> Any:
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=_every_value)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict | list) else None
+
+
+def _every_value(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object with a list where it has a name several times."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        found[name] = [found[name], value] if name in found else value
+    return found
 
 
 class _Lines:
