@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from erasable.core._byte_search import ByteSearch
+from erasable.core._token_search import TokenSearch
 from erasable.core._vector_search import VectorSearch
 
 
@@ -46,6 +49,57 @@ def test_strings_are_found_where_a_comparison_at_every_place_finds_them(
     search = ByteSearch(strings)
     search.look_at(np.frombuffer(bytes(start) + data, dtype=np.uint8)[start:])
     assert search.found() == {each for each in strings if contained(each, data)}
+
+
+NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+TOKENS = st.text("0123456789.eE+-a", min_size=1, max_size=6)
+NUMBERS = (
+    st.integers(-(10**4), 10**4)
+    | st.integers(-(10**20), 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.floats(-1, 1)
+    | st.decimals(-100, 100, places=3).map(float)
+)
+
+
+def spelled(number: float, how: int) -> str:
+    """Write a number in one of several notations, or one that is read as it when rounded."""
+    if isinstance(number, int):
+        return (str(number), f"{number}.", f"{number}.000", f"{number:e}")[how % 4]
+    exact = Decimal(number)
+    near = exact + (Decimal(math.ulp(number)) * (how % 100 - 50)) / 101
+    return (repr(number), f"{number:.17e}", f"{exact:f}", f"{near:f}")[how % 4]
+
+
+@given(
+    wanted=st.lists(NUMBERS, max_size=4),
+    words=st.lists(TOKENS, max_size=4),
+    others=st.lists(TOKENS | NUMBERS.map(str), max_size=20),
+    how=st.lists(st.integers(0, 10**6), min_size=8, max_size=8),
+    between=st.sampled_from([",", " ", '","', "\n"]),
+)
+@settings(max_examples=examples(400))
+def test_whole_words_and_numbers_are_found_however_they_are_written(
+    wanted: list[float], words: list[str], others: list[str], how: list[int], between: str
+) -> None:
+    tokens = [*others, *words, *(spelled(each, how[at]) for at, each in enumerate(wanted))]
+    tokens.sort(key=lambda token: sum(token.encode()) * how[-1] % 97)
+    data = between.join(tokens).encode()
+    search = TokenSearch([word.encode() for word in words], wanted)
+    found = {data[begin:end].decode() for begin, end in search.among(data)}
+    right = {
+        token
+        for token in tokens
+        if token in words or (NUMBER.fullmatch(token) and float(token) in wanted)
+    }
+    assert right <= found <= set(tokens)
+
+
+def test_few_others_are_looked_at() -> None:
+    """The control: what is found is not simply everything."""
+    data = ",".join(str(number / 8) for number in range(10_000)).encode()
+    search = TokenSearch([b"ann"], [17])
+    assert [data[begin:end] for begin, end in search.among(data)] == [b"17.0"]
 
 
 @pytest.mark.parametrize("n", [6, 7, 8, 9, 14, 15, 16, 40])

@@ -9,6 +9,7 @@ import numpy as np
 from erasable.core._jit import inlined, kernel, subroutine
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
+HASH_BEGIN, HASH_FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # of FNV-1a
 _AT_ONCE = 4_096  # places that are filtered before the rest is compared
 
 
@@ -144,6 +145,71 @@ def search(data: np.ndarray, lower: np.ndarray, patterns: Patterns, found: np.nd
             entry = _first(patterns.entries, _window(data, i * stride, width))
             if entry >= 0:
                 _look(data, i * stride, entry, lower, patterns, found)
+
+
+_DIGITS = 15  # significant digits of a number by which it is looked for
+AS_POWER, ZERO = np.uint64(1), np.uint64(2)  # keys of numbers with an exponent, and of 0
+_PLACES, _MOST_PLACES = 2_048, 1_000
+
+
+@inlined
+def _number_key(data: np.ndarray, begin: int, end: int) -> np.uint64:
+    """Return the key of a number in decimal notation, as `number_key` has it; 0 if it is none."""
+    digits, n, places, is_after, has_digits = 0, 0, 0, False, False
+    for at in range(begin + (data[begin] in (43, 45)), end):
+        sign = data[at]
+        if sign == 46 and not is_after:
+            is_after = True
+        elif 48 <= sign <= 57:
+            has_digits = True
+            if n > 0 or sign != 48:
+                if n < _DIGITS:
+                    digits = 10 * digits + int(sign) - 48
+                n += 1
+                places += not is_after
+            elif is_after:
+                places -= 1
+        else:
+            return AS_POWER if has_digits and sign in (69, 101) else np.uint64(0)
+    if not has_digits or n == 0:
+        return ZERO if has_digits else np.uint64(0)
+    if abs(places) > _MOST_PLACES:
+        return AS_POWER
+    for _ in range(_DIGITS - n):
+        digits *= 10
+    return np.uint64(digits * _PLACES + places + _PLACES // 2)
+
+
+def number_key(digits: int, places: int) -> int:
+    """Return the key of a number with fifteen significant digits, so many before its point."""
+    return digits * _PLACES + places + _PLACES // 2
+
+
+@kernel
+def find_tokens(
+    data: np.ndarray, at: int, is_inner: np.ndarray, words: Index, numbers: Index,
+    places: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
+    """Find tokens from a place on that may be some words or numbers.
+
+    Write where they begin and end; return how many, and where the search stopped.
+    """
+    n = 0
+    while at < data.size and n < places.shape[0]:
+        if not is_inner[data[at]]:
+            at += 1
+            continue
+        begin, key = at, HASH_BEGIN
+        while at < data.size and is_inner[data[at]]:
+            key = (key ^ np.uint64(data[at])) * HASH_FACTOR
+            at += 1
+        number = _number_key(data, begin, at)
+        if (_may_have(words, key) and _first(words, key) >= 0) or (
+            number > 0 and _may_have(numbers, number) and _first(numbers, number) >= 0
+        ):
+            places[n, 0], places[n, 1] = begin, at
+            n += 1
+    return n, at
 
 
 @kernel

@@ -21,6 +21,7 @@ import erasable
 from erasable.core import _jit
 from erasable.core._byte_kernels import add_counts, next_pair
 from erasable.core._byte_search import ByteSearch, packed_blocks
+from erasable.core._token_search import TokenSearch
 from erasable.core._vector_search import VectorSearch
 from erasable.core.errors import InvalidInputError, InvalidTypeError, TooFewRecordsError
 from erasable.core.records import Records
@@ -271,6 +272,7 @@ def _search() -> None:
     ByteSearch([b"a longer string", b"shorter"]).look_at(bytes(_N))
     for _ in packed_blocks(bytes(_N)):
         pass
+    [*TokenSearch([b"word"], [7]).among(bytes(_N))]
     VectorSearch([np.arange(1.0, 10)]).look_at(bytes(_N))
     next_pair(np.frombuffer(bytes(_N), dtype=np.uint8), 0, _N, np.zeros(1 << 16, dtype=np.bool_))
     add_counts(np.frombuffer(bytes(_N), dtype=np.uint8), np.zeros((4, 256), dtype=np.int64))

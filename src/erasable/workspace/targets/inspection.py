@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core._byte_search import ByteSearch, overlapping
+from erasable.core._token_search import TokenSearch
 from erasable.core._vector_search import VectorSearch
 from erasable.workspace.targets.inner_texts import InnerSearch
 from erasable.workspace.targets.marks import KINDS, Marks
@@ -63,6 +64,8 @@ class Inspection:
         self._in_metadata = ByteSearch(self._cuts)
         self._wanted = _by_type(self._exact)
         texts = [each for each in self._wanted if isinstance(each, str)]
+        numbers = [each for each in self._wanted if isinstance(each, int | float)]
+        self._tokens = TokenSearch([each.encode(errors="replace") for each in texts], numbers)
         self._texts = texts, pa.array([each.encode() for each in texts], pa.large_binary())
         self._by_dtype: dict[np.dtype, tuple[list[object], np.ndarray]] = {}
         self._with_signs = {
@@ -138,21 +141,29 @@ class Inspection:
         every: Collection[str] | None = None,
     ) -> None:
         """Compare the words and numbers of a text, perhaps the value of a name; see `compare`."""
-        for spelled in self.spellings_in(data):
+        for spelled in {data[begin:end] for begin, end in self.places_in(data)}:
             text = self._with_signs.get(spelled, spelled.decode(errors="replace"))
             self.compare([text, _number(text)], names, every)
 
-    def spellings_in(self, data: bytes) -> set[bytes]:
-        """Return which words and numbers of a text are values that are compared."""
+    def places_in(self, data: bytes) -> list[tuple[int, int]]:
+        """Return where words and numbers of a text begin and end that are compared."""
         if not self._exact:
-            return set()
-        found = {spelled for spelled in self._with_signs if spelled in data}
-        has_numbers = any(isinstance(each, int | float) for each in self._wanted)
-        for token in set(_TOKENS.split(data)):
-            text = token.decode(errors="replace")
-            if text in self._wanted or (has_numbers and _number(text) in self._wanted):
-                found.add(token)
-        return found
+            return []
+        found = [
+            match.span()
+            for spelled in self._with_signs
+            if spelled in data
+            for match in re.finditer(re.escape(spelled), data)
+        ]
+        known: dict[bytes, bool] = {}
+        for begin, end in self._tokens.among(data):
+            token = data[begin:end]
+            if token not in known:
+                text = token.decode(errors="replace")
+                known[token] = text in self._wanted or _number(text) in self._wanted
+            if known[token]:
+                found.append((begin, end))
+        return sorted(found)
 
     def compare(
         self,

@@ -113,13 +113,12 @@ class _Lines:
         """Compare the values in some whole lines."""
         if self._may_be_csv and self._header is None and data:
             self._read_header(data.partition(b"\n")[0])
-        there = self._inspection.spellings_in(data)
-        if not there:
-            return
-        any_of = re.compile(b"|".join(map(re.escape, sorted(there))))
-        for line in data.split(b"\n"):
-            if any_of.search(line):
-                self._compare_line(line)
+        stop = 0
+        for begin, _ in self._inspection.places_in(data):
+            if begin < stop:
+                continue  # in a line that was read
+            stop = data.find(b"\n", begin) + 1 or len(data)
+            self._compare_line(data[data.rfind(b"\n", 0, begin) + 1 : stop])
 
     def _read_header(self, line: bytes) -> None:
         text, self._header = line.decode("utf-8-sig", errors="replace"), []
