@@ -149,7 +149,7 @@ def search(data: np.ndarray, lower: np.ndarray, patterns: Patterns, found: np.nd
 
 _DIGITS = 15  # significant digits of a number by which it is looked for
 AS_POWER, ZERO = np.uint64(1), np.uint64(2)  # keys of numbers with an exponent, and of 0
-_PLACES, _MOST_PLACES = 2_048, 1_000
+_PLACES, _MOST_PLACES = 2_048, 290  # beyond these, numbers have fewer digits, down to 0
 
 
 @inlined
