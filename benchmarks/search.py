@@ -5,8 +5,9 @@
 A line of JSON tells the seconds of the preparation and those to find the people in a Parquet file;
 another, for each kind of content, the megabytes a second that are searched for texts and addresses,
 for vectors, and for both, those of a whole file whose format is not known, and those of SHA-256
-over the same bytes. Seconds are those of the processor, the best of several runs. Another version
-is measured with ``PYTHONPATH=ITS/src``; take turns.
+over the same bytes; and for CSV and JSON lines, those for 100 numbers of few digits. Seconds are
+those of the processor, the best of several runs. Another version is measured with
+``PYTHONPATH=ITS/src``; take turns.
 """
 
 from __future__ import annotations
@@ -79,6 +80,29 @@ def main() -> None:
             path.write_bytes(data[:n_bytes])
             rates = _rates(path, columns, n_runs)
             print(json.dumps({"content": name, "mb_per_s": rates}), flush=True)
+        for name, lines in _numbered(n_bytes).items():
+            rows = Path(folder, name)
+            rows.write_text(lines)
+            numbers = Marks()
+            for at in range(N_PEOPLE):
+                numbers.add(97 * at, column="person")
+            inspection = Inspection(numbers, Marks())
+            spent = _best(partial(decoding.inspect, rows, inspection), n_runs)
+            rates = {"numbers": round(len(lines) / 1e6 / spent)}
+            print(json.dumps({"content": name, "mb_per_s": rates}), flush=True)
+
+
+def _numbered(n_bytes: int) -> dict[str, str]:
+    """Return rows of people with numbers of few digits, as other columns have them."""
+    rows = [
+        {"person": at, "age": at % 90, "visits": at * 7 % 1_000, "dose": at / 8}
+        for at in range(n_bytes // 60)
+    ]
+    csv = "\n".join(",".join(map(str, row.values())) for row in rows)
+    return {
+        "rows.csv": f"{','.join(rows[0])}\n{csv}\n",
+        "rows.jsonl": "".join(json.dumps(row) + "\n" for row in rows),
+    }
 
 
 def _rates(path: Path, columns: dict[str, tuple[Any, ...]], n_runs: int) -> dict[str, int]:

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -84,10 +85,15 @@ class Inspection:
         """Whether any value is to be compared in tables."""
         return bool(self._exact)
 
-    @property
+    @cached_property
     def near(self) -> set[str]:
         """The names of fields that values are next to."""
         return {name for names in self._near.values() for name in names}
+
+    @cached_property
+    def are_all_near(self) -> bool:
+        """Whether all values that are compared are next to names."""
+        return all(each in self._near for names in self._exact.values() for each in names)
 
     @property
     def has_named(self) -> bool:

@@ -136,7 +136,8 @@ class _Lines:
             compare_document(found, (), self._inspection)
         elif (row := self._row(text)) is not None:
             for name, value in row:
-                self._inspection.look_at_tokens(value.encode(), {name}, self._header)
+                if name in self._inspection.near or not self._inspection.are_all_near:
+                    self._inspection.look_at_tokens(value.encode(), {name}, self._header)
         else:
             self._inspection.look_at_tokens(line)
 
