@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +136,27 @@ TEXTS = {  # of files, and whether they have the person 17
     "indented.json": ('{\n "person": 3,\n "age": 17,\n "of": {\n  "size": 17\n }\n}', False),
     "list.json": ('{\n "person": [\n  17\n ]\n}', True),
     "words.txt": ("the person 3 is 17\n", True),
+    "carriage returns.csv": ("person,age\r3,4\r17,4\r", True),
+    "padded.csv": ("person,age\n017,3\n", True),
+    "empty last.tsv": ("person\tage\tcity\n3\t17\t\n", False),
+    "long name.csv": ("x" * 200_000 + ",person\n17,3\n", True),  # no header that is read
+    "payload.csv": ('age,said,person\n3,"{""person"": 17}",4\n', True),
+    "ids.json": ("[3, 17]", True),
+    "renamed.jsonl": ('{"user": 17, "age": 3}\n', True),  # without the name, any
+    "split.json": ('{"columns": ["person", "age"], "data": [[17, 3]]}', True),
+    "pairs.json": ('{"key": "person", "value": 17}', True),
+    "columns.json": (json.dumps({"age": {"0": 3}, "person": {"0": 17}}, indent=1), True),
+    "others.json": (json.dumps({"age": {"0": 17}, "person": {"0": 3}}, indent=1), False),
+    "mark.jsonl": ('\ufeff{"person": 3, "age": 17}\n', False),
+    "mark.json": ('\ufeff{\n "person": 3,\n "age": 17\n}', False),
+    "joined.json": ('{"person": 3, "age": 17}{"person": 4, "age": 17}', False),
+    "joined with.json": ('{"person": 3, "age": 17}{"person": 17}', True),
+    "cut off.json": ('{\n "person": 3,\n "age": 17,\n', True),  # as it cannot be read
+    "escaped.jsonl": (r'{"person": "\u0031\u0037"}', True),
+    "escaped.json": ('{\n "person": ' + r'"\u0031\u0037"' + "\n}", True),
+    "again.jsonl": ('{"person": 3, ' + ", ".join(['"age": 17'] * 5_000) + "}\n", False),
+    "again with.jsonl": ('{"age": 3, ' + ", ".join(['"person": 17'] * 5_000) + "}\n", True),
+    "deep.jsonl": ('{"age": 17, "person": ' + "[" * 5_000 + "]" * 5_000 + "}\n", True),
 }
 
 
@@ -147,10 +170,10 @@ def test_numbers_in_texts(
     assert _n_left(tmp_path / name, content.encode(), "person") == is_there
 
 
-def _n_left(path: Path, content: bytes, column: str) -> int:
+def _n_left(path: Path, content: bytes, column: str, identity: object = 17) -> int:
     path.write_bytes(content)
     marks = Marks()
-    marks.add(17, column=column)
+    marks.add(identity, column=column)
     found = residue.search([path], marks, Marks())
     assert found.compared
     return found.n_left
@@ -164,6 +187,9 @@ def _n_left(path: Path, content: bytes, column: str) -> int:
         ({"person": 17, "of": {"person": 3}}, True),  # its last name
         ({"person": 3, "other": {"size": 17}}, False),
         ({"size": 17}, True),
+        ({"person": 3, "said": '{"person": 17}'}, True),
+        ({"person": 3, "said": '{"person": 3, "age": 17}'}, False),
+        ({"said": ['{"person": "17"}']}, True),
     ],
 )
 def test_numbers_in_columns_within_others(
@@ -172,6 +198,80 @@ def test_numbers_in_columns_within_others(
     path = tmp_path / "within.parquet"
     pq.write_table(pa.Table.from_pylist([rows]), path)
     assert _n_left(path, path.read_bytes(), "of.person") == is_there
+
+
+@pytest.mark.parametrize(
+    ("identity", "value"),
+    [
+        *((17, each) for each in ("17.0", " 17 ", "017", "+17", "1.7e1", 17.0, Decimal("17.00"))),
+        (17.0, "17"), (Decimal("17.00"), "17"), ("17.0", "17"), ("17", 17), ("17", 17.0),
+        ("ann", " ann"), ("a/b", "a/b"),
+    ],
+)  # fmt: skip
+def test_an_identity_is_found_as_another_type_or_spelling(
+    tmp_path: Path, identity: object, value: object
+) -> None:
+    path = tmp_path / "rows.parquet"
+    for column, is_there in (("person", True), ("age", False)):
+        row = {"person": 3 if column == "age" else value, "age": value}
+        pq.write_table(pa.Table.from_pylist([row]), path)
+        assert _n_left(path, path.read_bytes(), "person", identity) == is_there
+
+
+def test_keys_of_maps_and_notes_of_files_are_names(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    people = pa.array([3])
+    for key, is_there in (("person", True), ("age", False)):
+        of = pa.array([[(key, 17)]], pa.map_(pa.string(), pa.int64()))
+        for table in (
+            pa.table({"person": people, "of": of}),
+            pa.table({"person": people}).replace_schema_metadata({key: "17"}),
+            pa.table({"person": people}).replace_schema_metadata({"of": json.dumps({key: 17})}),
+        ):
+            pq.write_table(table, path)
+            assert _n_left(path, path.read_bytes(), "person") == is_there
+
+
+def test_signs_that_json_escapes(tmp_path: Path) -> None:
+    text = json.dumps({"person": "a/b"}).replace("/", r"\/")
+    assert json.loads(text) == {"person": "a/b"}
+    assert _n_left(tmp_path / "rows.jsonl", text.encode(), "person", "a/b")
+    text = json.dumps({"person": "zoé"}).replace("e9", "E9")
+    assert json.loads(text) == {"person": "zoé"}
+    assert _n_left(tmp_path / "rows.jsonl", text.encode(), "person", "zoé")
+    assert not _n_left(tmp_path / "rows.jsonl", text.replace("zo", "z").encode(), "person", "zoé")
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "shift_jis", "cp1252"])
+def test_texts_of_other_encodings_are_not_compared(tmp_path: Path, encoding: str) -> None:
+    name = "é" if encoding == "cp1252" else "日"
+    path = tmp_path / "rows.csv"
+    for start in ("", "id,"):
+        path.write_bytes(f"{start}{name},person\n1,{name}\n".encode(encoding))
+        marks = Marks()
+        marks.add(name, column="person")
+        assert not residue.search([path], marks, Marks()).compared
+
+
+def test_names_of_members_of_an_archive(tmp_path: Path) -> None:
+    for name, is_there in (("person=17", True), ("age=17", False)):
+        with zipfile.ZipFile(tmp_path / "rows.zip", "w") as archive:
+            archive.writestr(f"{name}/rows.csv", "person,age\n3,4\n")
+        assert _n_left(tmp_path / "rows.zip", Path(archive.filename).read_bytes(), "person") == (
+            is_there
+        )
+
+
+@pytest.mark.parametrize("folder", ["_delta_log", "_delta_log/_sidecars"])
+@pytest.mark.parametrize("form", [json.dumps, dict])
+def test_statistics_in_checkpoints(tmp_path: Path, folder: str, form: Callable[[Any], Any]) -> None:
+    for column, is_there in (("person", True), ("age", False)):
+        least = 17 if form is json.dumps else Decimal("17.0")
+        path = tmp_path / folder / "part.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        add = {"path": "a", "stats": form({"numRecords": 17, "minValues": {column: least}})}
+        pq.write_table(pa.Table.from_pylist([{"add": add}]), path)
+        assert _n_left(path, path.read_bytes(), "person") == is_there
 
 
 def test_values_of_a_manifest_are_those_that_iceberg_reads(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from erasable.workspace.targets import decoded_tables, lance_files, manifests, s
 from erasable.workspace.targets.avro import AvroFile
 from erasable.workspace.targets.embedded import look_for_frames
 from erasable.workspace.targets.inspection import Inspection, Undecodable, is_text, unsnappied
-from erasable.workspace.targets.text_lines import compared_lines, folders_of
+from erasable.workspace.targets.text_lines import compare_pairs, compared_lines, folders_of
 
 AT_ONCE = 1 << 22  # bytes that are looked through at a time
 _LOOKED_AT = 4_096  # bytes that say whether a file is a text
@@ -194,7 +194,8 @@ def _inspect_zip(file: BinaryIO, path: Path, inspection: Inspection, depth: int)
     try:
         with zipfile.ZipFile(file) as archive:
             for each in archive.infolist():
-                inspection.look_through([each.filename.encode()])
+                inspection.look_through([each.filename.encode(errors="replace")])
+                compare_pairs(each.filename, inspection)
                 with archive.open(each) as member:
                     parts = iter(partial(member.read, AT_ONCE), b"")
                     with _as_file(parts) as decoded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections import Counter
@@ -20,7 +21,10 @@ Name = tuple[bool, str]
 """Of a value: whether its record stays, and its name among the marks."""
 
 _TOKENS = re.compile(rb"[^0-9A-Za-z_.+\-\x80-\xff]+")  # what is between numbers and words
-_NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_OTHERWISE = r"^\s|\s$|^[+0]|^-?[\d.]+[.eE]"  # spelled as numbers and words of tables can be
+_AT_ONCE = 1 << 20  # bytes whose tokens are told at a time
+_WITHIN = bytes(range(0x80, 0xC0))  # bytes of a character in UTF-8 after its first
 _NOT_TEXT = bytes(set(range(32)) - {9, 10, 12, 13})
 
 
@@ -62,6 +66,7 @@ class Inspection:
         self._cuts = {cut.lower() for cut in gone.cuts}
         self._in_metadata = ByteSearch(self._cuts)
         self._wanted = _by_type(self._exact)
+        self._has_numbers = any(isinstance(each, int | float) for each in self._wanted)
         texts = [each for each in self._wanted if isinstance(each, str)]
         self._texts = texts, pa.array([each.encode() for each in texts], pa.large_binary())
         self._by_dtype: dict[np.dtype, tuple[list[object], np.ndarray]] = {}
@@ -136,43 +141,60 @@ class Inspection:
         data: bytes,
         names: Collection[str] | None = None,
         every: Collection[str] | None = None,
+        elsewhere: set[Name] | None = None,
     ) -> None:
         """Compare the words and numbers of a text, perhaps the value of a name; see `compare`."""
         for spelled in self.spellings_in(data):
             text = self._with_signs.get(spelled, spelled.decode(errors="replace"))
-            self.compare([text, _number(text)], names, every)
+            self.compare([text, _number(text)], names, every, elsewhere)
 
     def spellings_in(self, data: bytes) -> set[bytes]:
         """Return which words and numbers of a text are values that are compared."""
-        if not self._exact:
-            return set()
         found = {spelled for spelled in self._with_signs if spelled in data}
-        has_numbers = any(isinstance(each, int | float) for each in self._wanted)
-        for token in set(_TOKENS.split(data)):
-            text = token.decode(errors="replace")
-            if text in self._wanted or (has_numbers and _number(text) in self._wanted):
-                found.add(token)
+        start = 0
+        while self._exact and start < len(data):  # a list of all tokens takes much memory
+            border = _TOKENS.search(data, start + _AT_ONCE)
+            end = border.end() if border else len(data)
+            for token in set(self.tokens_of(data[start:end])):
+                text = token.decode(errors="replace")
+                if text in self._wanted or (self._has_numbers and _number(text) in self._wanted):
+                    found.add(token)
+            start = end
         return found
+
+    def with_signs(self, spelled: Collection[bytes]) -> list[bytes]:
+        """Return those that are not whole tokens of a text."""
+        return [each for each in spelled if each in self._with_signs]
+
+    @staticmethod
+    def tokens_of(data: bytes) -> list[bytes]:
+        """Return the words and numbers of a text."""
+        return _TOKENS.split(data)
 
     def compare(
         self,
         values: Collection[object],
         names: Collection[str] | None = None,
         every: Collection[str] | None = None,
+        elsewhere: set[Name] | None = None,
     ) -> None:
         """Compare values of a table.
 
         `names` are next to the values, if that is known, and `every` are the names of all columns:
-        a field without a column of its name may be in any.
+        a field without a column of its name may be in any. Values of a column are also compared
+        where there are no names; what only other names are next to is put into `elsewhere`.
         """
         for value in values:
             for each in self._wanted.get(value, ()):
-                near = self._near.get(each)
+                near, is_of_column = self._near.get(each), each not in self.searched
                 if (
                     near is None or names is None or not near.isdisjoint(names)
+                    or (is_of_column and not names)
                     or (every is not None and near.isdisjoint(every))
                 ):  # fmt: skip
                     self.found.add(each)
+                elif elsewhere is not None and is_of_column:
+                    elsewhere.add(each)
 
     def compare_rows(
         self, rows: Iterable[Sequence[object]], columns: Sequence[str], keys: Collection[str]
@@ -222,8 +244,11 @@ class Inspection:
             numbers, given = self._numbers(there.dtype)
             return [numbers[at] for at in np.flatnonzero(np.isin(given, there))]
         texts, given = self._texts
-        found = pc.is_in(given, pc.unique(leaf.cast(pa.large_binary())))
-        return [texts[at] for at in np.flatnonzero(found.to_numpy(zero_copy_only=False))]
+        there = pc.unique(leaf.cast(pa.large_binary()))
+        found = pc.is_in(given, there).to_numpy(zero_copy_only=False)
+        others = there.filter(pc.match_substring_regex(there, _OTHERWISE))  # 017, 17.0, " 17"
+        words = [each.decode(errors="replace").strip() for each in others.to_pylist()]
+        return [*(texts[at] for at in np.flatnonzero(found)), *words, *map(_number, words)]
 
     def _numbers(self, dtype: np.dtype) -> tuple[list[object], np.ndarray]:
         """Return the numbers that a column of a type can have, and these as its values."""
@@ -270,10 +295,11 @@ def is_text(data: bytes) -> bool:
     """Tell whether bytes are of a text in UTF-8, which may begin and end within a character."""
     if len(data.translate(None, _NOT_TEXT)) < len(data):
         return False
+    begun = len(data[:3]) - len(data[:3].lstrip(_WITHIN))
     try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        return error.start < 4 or error.start > len(data) - 4
+        codecs.getincrementaldecoder("utf-8")().decode(data[begun:])
+    except UnicodeDecodeError:
+        return False
     return True
 
 
@@ -310,6 +336,8 @@ def _by_type(exact: dict[str, list[Name]]) -> dict[object, list[Name]]:
             except ValueError:
                 continue
             found.setdefault(value, []).extend(names)
+            if value == value // 1 and str(int(value)) != text:
+                found.setdefault(str(int(value)), []).extend(names)
             break
     return found
 
