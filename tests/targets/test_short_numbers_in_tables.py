@@ -122,6 +122,10 @@ def test_numbers_of_other_columns_name_nobody(tmp_path: Path, kind: str) -> None
 TEXTS = {  # of files, and whether they have the person 17
     "rows.csv": ("age,person\n17,3\n17,4\n", False),
     "quoted.csv": ('person;text\n3;"a\n17;b"\n', True),  # as the next line could be a row
+    "lines.csv": ('person,text,age\n3,"a ""17"",\n17 b\n",4\n4,c,17\n', False),
+    "lines with.csv": ('person,text,age\n3,"a\n17 b",4\n17,"c\nd",4\n', True),
+    "open.csv": ('person,text,age\n3,5" wide,4\n17,c,4\n4,5" long,4\n', True),
+    "never closed.csv": ('person,text,age\n3,"wide,4\n17,c,4\n4,c,4\n', True),
     "other.csv": ("age,user\n17,3\n", True),  # without the column, any
     "signs.csv": ("person^age\n3^17\n", True),
     "float.csv": ("\ufeffperson,age\n17.0,3\n", True),

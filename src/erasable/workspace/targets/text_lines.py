@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from erasable.workspace.targets.inspection import Inspection, Name
 
 _LONGEST = 1 << 26  # bytes of a line
+_LONGEST_ROW = 1 << 20  # bytes of lines that are a row of CSV together
 _PAIRS = re.compile(r"(?:^|[/?&,;\s])([^=/?&,;\s]+)=([^/?&,;\s]*)")  # as in person=17/part.parquet
 _ESCAPED = re.compile(rb"(?:\\u[0-9A-Fa-f]{4})+|\\/")
 _BLANKS = re.compile(r"[\s\ufeff]*")
@@ -154,6 +155,7 @@ class _Lines:
         self._header: list[str] | None = None
         self._every: frozenset[str] | None = None  # columns of the header
         self._delimiter = ""
+        self._open = b""  # lines of a row of CSV with a quote that is not closed in them
         self._is_document: bool | None = None  # of several lines
         # Lakes write of columns whose names they do not repeat.
         self._has_name = "_delta_log" in folders or name.endswith(".metadata.json")
@@ -169,37 +171,50 @@ class _Lines:
             self._is_document = begins and not self._may_be_csv and document_in(text) is None
         return self._is_document is True
 
-    def compare(self, data: bytes) -> None:
+    def compare(self, data: bytes, *, is_last: bool = False) -> None:
         """Compare the values in some whole lines."""
         if self._may_be_csv and self._header is None and data:
             self._read_header(data.partition(b"\n")[0])
-        for line in self._with_values(data):
-            self._compare_line(line)
+        data, self._open = self._open + data, b""
+        self._has_name = self._has_name or self._key.search(data) is not None
+        there = self._inspection.spellings_in(_unescaped(data))
+        with_signs = self._inspection.with_signs(there)
+        for line in self._rows(data, is_last):
+            own = _unescaped(line) if there else b""
+            tokens = self._inspection.tokens_of(own)
+            if not there.isdisjoint(tokens) or any(each in own for each in with_signs):
+                self._compare_line(line)
 
     def end(self, data: bytes) -> None:
         """Compare the rest of the text."""
-        if not self.is_document(data) or len(data) > _LONGEST:
-            self.compare(data)
-        elif self._inspection.spellings_in(_unescaped(data)):
+        found = None
+        if self.is_document(data) and self._inspection.spellings_in(_unescaped(data)):
             found = _documents(data.decode(errors="replace"))
-            if found is None:
-                self.compare(data)
-            else:
-                self._compare_document(found, data)
+        if found is None:
+            self.compare(data, is_last=True)
+        else:
+            self._compare_document(found, data)
         if self._elsewhere and not self._has_name:
             self._inspection.found |= self._elsewhere
 
-    def _with_values(self, data: bytes) -> Iterator[bytes]:
-        """Return the lines that have values which are compared."""
-        self._has_name = self._has_name or self._key.search(data) is not None
-        plain = _unescaped(data)
-        if there := self._inspection.spellings_in(plain):
-            with_signs = self._inspection.with_signs(there)
-            for line in data.split(b"\n"):
-                own = _unescaped(line)
-                tokens = self._inspection.tokens_of(own)
-                if not there.isdisjoint(tokens) or any(each in own for each in with_signs):
-                    yield line
+    def _rows(self, data: bytes, is_last: bool) -> Iterator[bytes]:
+        """Return the lines of a text, those of a row of CSV together."""
+        lines = data.removesuffix(b"\n").split(b"\n")
+        if not self._header or b'"' not in data:
+            yield from lines
+            return
+        row, n_quotes = list[bytes](), 0
+        for line in lines:
+            row.append(line)
+            n_quotes += line.count(b'"')
+            if n_quotes % 2 == 0:
+                yield b"\n".join(row)
+                row, n_quotes = [], 0
+        left = b"\n".join(row)
+        if is_last or len(left) > _LONGEST_ROW:
+            yield from row
+        elif row:
+            self._open = left + b"\n"
 
     def _read_header(self, line: bytes) -> None:
         text, self._header = line.decode("utf-8-sig", errors="replace").rstrip("\r"), []
@@ -214,8 +229,13 @@ class _Lines:
         if (found := document_in(text)) is not None:
             self._compare_document(found, line)
         elif (row := self._row(text)) is not None:
-            for name, value in row:
-                self._compare_cell(name, value)
+            self._compare_row(row)
+            for each in text.split("\n") if "\n" in text else ():  # quotes may be no borders
+                if (row := self._whole(each.rstrip("\r").split(self._delimiter))) is not None:
+                    self._compare_row(row)
+        elif b"\n" in line:
+            for each in line.split(b"\n"):
+                self._compare_line(each)
         else:
             self._inspection.look_at_tokens(_unescaped(line))
 
@@ -223,17 +243,20 @@ class _Lines:
         self._has_name = self._has_name or self._key.search(data) is not None
         compare_document(found, (), self._inspection, self._elsewhere)
 
-    def _compare_cell(self, name: str, value: str) -> None:
-        self._inspection.look_at_tokens(value.encode(), {name}, self._every)
-        if (within := document_in(value)) is not None:
-            compare_document(within, {name}, self._inspection)
+    def _compare_row(self, row: Iterable[tuple[str, str]]) -> None:
+        for name, value in row:
+            self._inspection.look_at_tokens(value.encode(), {name}, self._every)
+            if (within := document_in(value)) is not None:
+                compare_document(within, {name}, self._inspection)
 
     def _row(self, text: str) -> list[tuple[str, str]] | None:
         """Return the values of a row of CSV with their columns; None if it is no whole row."""
-        if not self._header or (row := _row_of(text, self._delimiter)) is None:
-            return None
-        is_whole = len(row) == len(self._header)
-        return list(zip(self._header, row, strict=True)) if is_whole else None
+        row = _row_of(text, self._delimiter) if self._header else None
+        return None if row is None else self._whole(row)
+
+    def _whole(self, row: list[str]) -> list[tuple[str, str]] | None:
+        header = self._header or []
+        return list(zip(header, row, strict=True)) if len(row) == len(header) else None
 
 
 def _row_of(text: str, delimiter: str) -> list[str] | None:
