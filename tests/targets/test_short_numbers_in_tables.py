@@ -67,23 +67,33 @@ def _delta_by_person(folder: Path) -> str:
     return _delta(folder, partition_by="person")
 
 
-def _iceberg(folder: Path, *, by_person: bool = False) -> str:
+def _iceberg(folder: Path, *, by: str | None = None, rows: pa.Table = ROWS) -> str:
     sql = pytest.importorskip("pyiceberg.catalog.sql", reason="extra iceberg")
     transforms = pytest.importorskip("pyiceberg.transforms")
     uri = f"sqlite:///{folder}/catalog.db"
     catalog = sql.SqlCatalog("tests", uri=uri, warehouse=f"file://{folder}/tables")
     catalog.create_namespace("own")
-    table = catalog.create_table("own.rows", schema=ROWS.schema)
-    if by_person:
+    table = catalog.create_table("own.rows", schema=rows.schema)
+    if by is not None:
         with table.update_spec() as spec:
-            spec.add_field("person", transforms.IdentityTransform(), "part")
-    table.append(ROWS)
+            spec.add_field("person", transforms.parse_transform(by), "part")
+    table.append(rows)
     catalog.close()
     return f"iceberg:{uri}#own.rows"
 
 
+def _by_buckets(bucket: Any, source: Any) -> Callable[[pa.ChunkedArray], pa.ChunkedArray]:
+    """Do what pyiceberg does with a package of its own, which may be missing."""
+    of = bucket.transform(source)
+    return lambda column: pa.chunked_array([pa.array(map(of, column.to_pylist()), pa.int32())])
+
+
 def _iceberg_by_person(folder: Path) -> str:
-    return _iceberg(folder, by_person=True)
+    return _iceberg(folder, by="identity")
+
+
+def _iceberg_by_bucket(folder: Path) -> str:
+    return _iceberg(folder, by="bucket[8]")  # of which one has the number
 
 
 PLACES: dict[str, tuple[Callable[[Path], str], str]] = {  # with a file that has the number
@@ -95,12 +105,19 @@ PLACES: dict[str, tuple[Callable[[Path], str], str]] = {  # with a file that has
     "delta by person": (_delta_by_person, f"person={WHO}/*.parquet"),
     "iceberg": (_iceberg, "tables/**/*-m0.avro"),
     "iceberg by person": (_iceberg_by_person, "tables/**/*-m0.avro"),
+    "iceberg, its list": (_iceberg_by_person, "tables/**/snap-*.avro"),
+    "iceberg by bucket": (_iceberg_by_bucket, "tables/**/*-m0.avro"),
 }
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_numbers_of_other_columns_name_nobody(tmp_path: Path, kind: str) -> None:
+def test_numbers_of_other_columns_name_nobody(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The control: a file of before is told."""
+    if "bucket" in kind:
+        transforms = pytest.importorskip("pyiceberg.transforms", reason="extra iceberg")
+        monkeypatch.setattr(transforms.BucketTransform, "pyarrow_transform", _by_buckets)
     make, pattern = PLACES[kind]
     folder = tmp_path / "place"
     folder.mkdir()
@@ -276,6 +293,74 @@ def test_statistics_in_checkpoints(tmp_path: Path, folder: str, form: Callable[[
         add = {"path": "a", "stats": form({"numRecords": 17, "minValues": {column: least}})}
         pq.write_table(pa.Table.from_pylist([{"add": add}]), path)
         assert _n_left(path, path.read_bytes(), "person") == is_there
+
+
+def test_decimals_in_the_partitions_of_a_manifest(tmp_path: Path) -> None:
+    rows = pa.table({"person": pa.array([Decimal("17.00")], pa.decimal128(38, 2)), "age": [3]})
+    _iceberg(tmp_path, by="identity", rows=rows)
+    (path,) = tmp_path.glob("tables/**/*-m0.avro")
+    data = path.read_bytes()
+    with path.open("rb") as file:
+        found = AvroFile(file)
+        n, block = next(found.blocks())
+        bounds = {
+            value for names, value in found.values(n, block) if names[-2:-1] == ("partition",)
+        }
+    assert bounds == {(1_700).to_bytes(16, "big")}
+    assert _n_left(path, data, "person", 17)
+    assert not _n_left(path, data, "person", 1_700)
+
+
+def _long(n: int) -> bytes:
+    """Write a number as Avro 1.11 says."""
+    n, found = (n << 1) ^ (n >> 63), b""
+    while n > 127:
+        found, n = found + bytes([n & 127 | 128]), n >> 7
+    return found + bytes([n])
+
+
+_ENTRY = {"type": "record", "name": "manifest_entry"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "n", "block", "is_compared"),
+    [
+        ([{"name": "a", "type": "int"}], 1, _long(3), True),
+        ([{"name": "a", "type": "int"}], -1, _long(3), False),
+        ([{"name": "a", "type": "int"}], 1, _long(3) + _long(17), False),
+        ([{"name": "a", "type": {"type": "array", "items": "null"}}], 1, _long(1 << 60), False),
+        ([], 1 << 60, b"", False),
+        ([{"name": "a", "type": ["null", "manifest_entry"]}], 1, _long(1) * 5_000, False),
+        ([{"name": "a", "type": "manifest_entry"}], 1, b"\0", False),
+    ],
+    ids=["whole", "less than none", "more bytes", "no end", "no bytes", "deep", "in itself"],
+)
+@pytest.mark.parametrize("spec", ["[]", '[{"name": "a", "source-id": 1, "transform": 3}]'])
+def test_a_damaged_manifest_is_not_compared(
+    tmp_path: Path, fields: list[Any], n: int, block: bytes, is_compared: bool, spec: str
+) -> None:
+    metadata = {
+        "avro.schema": json.dumps({**_ENTRY, "fields": fields}), "format-version": "2",
+        "schema": "null", "partition-spec": spec,
+    }  # fmt: skip
+    pairs = (text.encode() for pair in metadata.items() for text in pair)
+    head = b"Obj\1" + _long(4) + b"".join(_long(len(each)) + each for each in pairs) + b"\0"
+    sync = b"s" * 16
+    path = tmp_path / "own-m0.avro"
+    path.write_bytes(head + sync + _long(n) + _long(len(block)) + block + sync)
+    marks = Marks()
+    marks.add(17, column="person")
+    assert residue.search([path], marks, Marks()).compared == (is_compared and spec == "[]")
+
+
+def test_a_short_value_is_compared_in_the_columns_of_all_searches() -> None:
+    marks = Marks()
+    for column in ("person", "friend"):
+        other = Marks()
+        other.add(17, column=column)
+        marks.add_all(other)
+    (value,) = marks.short.values()
+    assert value.near == {"person", "friend"}
 
 
 def test_values_of_a_manifest_are_those_that_iceberg_reads(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -59,7 +60,7 @@ def _inspect(file: _File, path: Path, inspection: Inspection, depth: int) -> Non
             _inspect(decoded, path, inspection, depth + 1)
     elif head.startswith(b"Obj\x01"):
         with _told_once():
-            _look_at_avro(file, inspection)
+            _look_at_avro(file, path, inspection)
     elif look := _reader_of(head, tail):
         if file.seekable():
             _look_through(file, inspection)
@@ -73,7 +74,7 @@ def _inspect(file: _File, path: Path, inspection: Inspection, depth: int) -> Non
         _inspect_unknown(file, path, inspection)
 
 
-def _look_at_avro(file: BinaryIO, inspection: Inspection) -> None:
+def _look_at_avro(file: BinaryIO, path: Path, inspection: Inspection) -> None:
     """Look at the blocks of a file of Avro, and compare the values of a manifest."""
     found = AvroFile(file)
     is_manifest = manifests.is_manifest(found)
@@ -83,7 +84,8 @@ def _look_at_avro(file: BinaryIO, inspection: Inspection) -> None:
     for n, block in found.blocks():
         look(block)
         if is_manifest and inspection.has_exact:
-            manifests.compare(found, n, block, inspection)
+            name = unquote(path.name).rpartition("/")[2]
+            manifests.compare(found, n, block, name, inspection)
 
 
 def _look_through(file: BinaryIO, inspection: Inspection) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,12 @@ from erasable.workspace.targets.marks import KINDS, Marks
 
 Name = tuple[bool, str]
 """Of a value: whether its record stays, and its name among the marks."""
+
+Parts: TypeAlias = "tuple[list[set[str]], set[str]]"
+"""Of a manifest of Iceberg: the names of each part of its partitions, and of all its columns."""
+
+Summary: TypeAlias = "tuple[str, int, bytes]"
+"""Of a list of manifests: the name of one, the number of a part, and its least or greatest."""
 
 _TOKENS = re.compile(rb"[^0-9A-Za-z_.+\-\x80-\xff]+")  # what is between numbers and words
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -79,6 +86,8 @@ class Inspection:
         self.found: set[Name] = set()  # in the file that is looked at
         self.reasons: list[str] = []
         self.is_compared = True  # whether all values of all files were compared
+        self.parts: dict[str, Parts] = {}  # by manifest
+        self.summaries: list[Summary] = []  # in the file that is looked at
         self.n_cut = 0  # beginnings of values, in metadata
 
     @property
@@ -98,7 +107,7 @@ class Inspection:
 
     def begin(self) -> None:
         """Begin with another file."""
-        self.found = set()
+        self.found, self.summaries = set(), []
         self._bytes.forget()
         self._vectors.forget()
         self._in_metadata.forget()
@@ -149,15 +158,21 @@ class Inspection:
             self.compare([text, _number(text)], names, every, elsewhere)
 
     def spellings_in(self, data: bytes) -> set[bytes]:
-        """Return which words and numbers of a text are values that are compared."""
-        found = {spelled for spelled in self._with_signs if spelled in data}
+        """Return which words and numbers of a text are values that are not found yet."""
+        found = {
+            spelled
+            for spelled, text in self._with_signs.items()
+            if spelled in data and not self.found.issuperset(self._exact[text])
+        }
         start = 0
         while self._exact and start < len(data):  # a list of all tokens takes much memory
             border = _TOKENS.search(data, start + _AT_ONCE)
             end = border.end() if border else len(data)
             for token in set(self.tokens_of(data[start:end])):
                 text = token.decode(errors="replace")
-                if text in self._wanted or (self._has_numbers and _number(text) in self._wanted):
+                number = _number(text) if self._has_numbers else None
+                names = (*self._wanted.get(text, ()), *self._wanted.get(number, ()))
+                if not self.found.issuperset(names):
                     found.add(token)
             start = end
         return found

@@ -234,8 +234,8 @@ class _Lines:
                 if (row := self._whole(each.rstrip("\r").split(self._delimiter))) is not None:
                     self._compare_row(row)
         elif b"\n" in line:
-            for each in line.split(b"\n"):
-                self._compare_line(each)
+            for own in line.split(b"\n"):
+                self._compare_line(own)
         else:
             self._inspection.look_at_tokens(_unescaped(line))
 
