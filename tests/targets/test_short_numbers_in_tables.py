@@ -208,6 +208,10 @@ def _n_left(path: Path, content: bytes, column: str, identity: object = 17) -> i
         ({"person": 17, "of": {"person": 3}}, True),  # its last name
         ({"person": 3, "other": {"size": 17}}, False),
         ({"size": 17}, True),
+        ({"of": {"person": 3, "size": 17}}, False),
+        ({"person": 3, "in": {"of": {"person": 17}, "size": 4}}, True),
+        ({"of": {"size": 3, "pairs": [{"key": "person", "value": 17}]}}, True),
+        ({"person": {"number": 17}, "size": 4}, True),
         ({"person": 3, "said": '{"person": 17}'}, True),
         ({"person": 3, "said": '{"person": 3, "age": 17}'}, False),
         ({"said": ['{"person": "17"}']}, True),
@@ -275,9 +279,11 @@ def test_texts_of_other_encodings_are_not_compared(tmp_path: Path, encoding: str
 
 
 def test_names_of_members_of_an_archive(tmp_path: Path) -> None:
-    for name, is_there in (("person=17", True), ("age=17", False)):
+    for name, number, is_there in (
+        ("person=17", 4, True), ("age=17", 4, False), ("age=17", 17, False), ("age=4", 17, False),
+    ):  # fmt: skip
         with zipfile.ZipFile(tmp_path / "rows.zip", "w") as archive:
-            archive.writestr(f"{name}/rows.csv", "person,age\n3,4\n")
+            archive.writestr(f"{name}/rows.csv", f"person,age\n3,{number}\n")
         assert _n_left(tmp_path / "rows.zip", Path(archive.filename).read_bytes(), "person") == (
             is_there
         )

@@ -113,16 +113,28 @@ def look_at_batch(
     batch: pa.RecordBatch, inspection: Inspection, of_folders: Sequence[str] = ()
 ) -> None:
     """Look at the columns of a table, which has others in the names of its folders."""
-    every = frozenset([*batch.schema.names, *of_folders])
-    for field, column in zip(batch.schema, batch.columns, strict=True):
-        names = {*_names_in(field)}
-        if inspection.near:
-            texts = [*_texts_in(column)]
-            if pa.types.is_nested(field.type):  # keys of a map are names as well
-                names |= {name for name in inspection.near for of in texts if name in _distinct(of)}
-            for of in texts:
-                _compare_documents(of, names, inspection)
-        inspection.look_at_array(column, names, every)
+    paths = (path for field in batch.schema for path in _paths_in(field))
+    every = frozenset([*paths, *of_folders])
+    for field, own in zip(batch.schema, batch.columns, strict=True):
+        for names, column in _members(field, own):
+            if inspection.near:
+                texts = [*_texts_in(column)]
+                if pa.types.is_nested(column.type):  # keys of a map are names as well
+                    there = {name for of in texts for name in _distinct(of)}
+                    names |= inspection.near & there
+                for of in texts:
+                    _compare_documents(of, names, inspection)
+            inspection.look_at_array(column, names, every)
+
+
+def _members(field: pa.Field, column: pa.Array) -> Iterator[tuple[set[str], pa.Array]]:
+    """Return the columns of structures one by one, with the names that lead to them."""
+    if not isinstance(column, pa.StructArray):
+        yield {*_names_in(field)}, column
+        return
+    for each, within in zip(field.type, column.flatten(), strict=True):
+        for names, member in _members(each, within):
+            yield {field.name, *names, *(f"{field.name}.{name}" for name in names)}, member
 
 
 def _look_at_notes(schema: pa.Schema, inspection: Inspection) -> None:
@@ -154,6 +166,13 @@ def _distinct(texts: pa.Array) -> set[str]:
 
 def _decoded(data: bytes) -> str:
     return data.decode(errors="replace")
+
+
+def _paths_in(field: pa.Field) -> Iterator[str]:
+    """Return the name of a column, and those of columns in it after it."""
+    yield field.name
+    for at in range(field.type.num_fields):
+        yield from (f"{field.name}.{path}" for path in _paths_in(field.type.field(at)))
 
 
 def _names_in(field: pa.Field) -> Iterator[str]:

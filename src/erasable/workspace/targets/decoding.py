@@ -201,7 +201,7 @@ def _inspect_zip(file: BinaryIO, path: Path, inspection: Inspection, depth: int)
                 with archive.open(each) as member:
                     parts = iter(partial(member.read, AT_ONCE), b"")
                     with _as_file(parts) as decoded:
-                        _inspect(decoded, path, inspection, depth + 1)
+                        _inspect(decoded, path / each.filename, inspection, depth + 1)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # also of a password
         raise Undecodable(f"it is a damaged or encrypted archive ({type(error).__name__})") from (
             error
