@@ -28,7 +28,7 @@ Summary: TypeAlias = "tuple[str, int, bytes]"
 """Of a list of manifests: the name of one, the number of a part, and its least or greatest."""
 
 _TOKENS = re.compile(rb"[^0-9A-Za-z_.+\-\x80-\xff]+")  # what is between numbers and words
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?((0*\d{1,5}|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _OTHERWISE = r"^\s|\s$|^[+0]|^-?[\d.]+[.eE]"  # spelled as numbers and words of tables can be
 _AT_ONCE = 1 << 20  # bytes whose tokens are told at a time
 _WITHIN = bytes(range(0x80, 0xC0))  # bytes of a character in UTF-8 after its first

@@ -25,17 +25,17 @@ _OTHER = ("bucket", "void")  # transforms whose results are no values
 
 def is_manifest(file: AvroFile) -> bool:
     """Tell whether a file of Avro is one of Iceberg's metadata."""
-    try:
-        return _MARK in file.metadata and _schema_of(file)["name"] in _RECORDS
-    except _ERRORS:
-        return False
+    return _MARK in file.metadata
 
 
 def compare(file: AvroFile, n: int, block: bytes, name: str, inspection: Inspection) -> None:
     """Compare the values of the records of a block, if they have the form that Iceberg says."""
     try:
         found = _Manifest(file)
-        if _schema_of(file)["name"] == _RECORDS[0]:
+        kind = json.loads(file.metadata[b"avro.schema"])["name"]
+        if kind not in _RECORDS:
+            raise ValueError("its records are of another kind")
+        if kind == _RECORDS[0]:
             inspection.parts[name] = found.parts
         found.compare(n, block, inspection)
     except _ERRORS:
@@ -50,10 +50,6 @@ def compare_summaries(summaries: Iterable[Summary], inspection: Inspection) -> N
             parts, every = inspection.parts[manifest]
             names = parts[at] if at < len(parts) else None
         inspection.compare([*_any_of(value)], names, every)
-
-
-def _schema_of(file: AvroFile) -> Any:
-    return json.loads(file.metadata[b"avro.schema"])
 
 
 class _Manifest:
