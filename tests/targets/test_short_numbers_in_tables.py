@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -65,23 +67,33 @@ def _delta_by_person(folder: Path) -> str:
     return _delta(folder, partition_by="person")
 
 
-def _iceberg(folder: Path, *, by_person: bool = False) -> str:
+def _iceberg(folder: Path, *, by: str | None = None, rows: pa.Table = ROWS) -> str:
     sql = pytest.importorskip("pyiceberg.catalog.sql", reason="extra iceberg")
     transforms = pytest.importorskip("pyiceberg.transforms")
     uri = f"sqlite:///{folder}/catalog.db"
     catalog = sql.SqlCatalog("tests", uri=uri, warehouse=f"file://{folder}/tables")
     catalog.create_namespace("own")
-    table = catalog.create_table("own.rows", schema=ROWS.schema)
-    if by_person:
+    table = catalog.create_table("own.rows", schema=rows.schema)
+    if by is not None:
         with table.update_spec() as spec:
-            spec.add_field("person", transforms.IdentityTransform(), "part")
-    table.append(ROWS)
+            spec.add_field("person", transforms.parse_transform(by), "part")
+    table.append(rows)
     catalog.close()
     return f"iceberg:{uri}#own.rows"
 
 
+def _by_buckets(bucket: Any, source: Any) -> Callable[[pa.ChunkedArray], pa.ChunkedArray]:
+    """Do what pyiceberg does with a package of its own, which may be missing."""
+    of = bucket.transform(source)
+    return lambda column: pa.chunked_array([pa.array(map(of, column.to_pylist()), pa.int32())])
+
+
 def _iceberg_by_person(folder: Path) -> str:
-    return _iceberg(folder, by_person=True)
+    return _iceberg(folder, by="identity")
+
+
+def _iceberg_by_bucket(folder: Path) -> str:
+    return _iceberg(folder, by="bucket[8]")  # of which one has the number
 
 
 PLACES: dict[str, tuple[Callable[[Path], str], str]] = {  # with a file that has the number
@@ -93,12 +105,19 @@ PLACES: dict[str, tuple[Callable[[Path], str], str]] = {  # with a file that has
     "delta by person": (_delta_by_person, f"person={WHO}/*.parquet"),
     "iceberg": (_iceberg, "tables/**/*-m0.avro"),
     "iceberg by person": (_iceberg_by_person, "tables/**/*-m0.avro"),
+    "iceberg, its list": (_iceberg_by_person, "tables/**/snap-*.avro"),
+    "iceberg by bucket": (_iceberg_by_bucket, "tables/**/*-m0.avro"),
 }
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_numbers_of_other_columns_name_nobody(tmp_path: Path, kind: str) -> None:
+def test_numbers_of_other_columns_name_nobody(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The control: a file of before is told."""
+    if "bucket" in kind:
+        transforms = pytest.importorskip("pyiceberg.transforms", reason="extra iceberg")
+        monkeypatch.setattr(transforms.BucketTransform, "pyarrow_transform", _by_buckets)
     make, pattern = PLACES[kind]
     folder = tmp_path / "place"
     folder.mkdir()
@@ -120,6 +139,10 @@ def test_numbers_of_other_columns_name_nobody(tmp_path: Path, kind: str) -> None
 TEXTS = {  # of files, and whether they have the person 17
     "rows.csv": ("age,person\n17,3\n17,4\n", False),
     "quoted.csv": ('person;text\n3;"a\n17;b"\n', True),  # as the next line could be a row
+    "lines.csv": ('person,text,age\n3,"a ""17"",\n17 b\n",4\n4,c,17\n', False),
+    "lines with.csv": ('person,text,age\n3,"a\n17 b",4\n17,"c\nd",4\n', True),
+    "open.csv": ('person,text,age\n3,5" wide,4\n17,c,4\n4,5" long,4\n', True),
+    "never closed.csv": ('person,text,age\n3,"wide,4\n17,c,4\n4,c,4\n', True),
     "other.csv": ("age,user\n17,3\n", True),  # without the column, any
     "signs.csv": ("person^age\n3^17\n", True),
     "float.csv": ("\ufeffperson,age\n17.0,3\n", True),
@@ -134,6 +157,27 @@ TEXTS = {  # of files, and whether they have the person 17
     "indented.json": ('{\n "person": 3,\n "age": 17,\n "of": {\n  "size": 17\n }\n}', False),
     "list.json": ('{\n "person": [\n  17\n ]\n}', True),
     "words.txt": ("the person 3 is 17\n", True),
+    "carriage returns.csv": ("person,age\r3,4\r17,4\r", True),
+    "padded.csv": ("person,age\n017,3\n", True),
+    "empty last.tsv": ("person\tage\tcity\n3\t17\t\n", False),
+    "long name.csv": ("x" * 200_000 + ",person\n17,3\n", True),  # no header that is read
+    "payload.csv": ('age,said,person\n3,"{""person"": 17}",4\n', True),
+    "ids.json": ("[3, 17]", True),
+    "renamed.jsonl": ('{"user": 17, "age": 3}\n', True),  # without the name, any
+    "split.json": ('{"columns": ["person", "age"], "data": [[17, 3]]}', True),
+    "pairs.json": ('{"key": "person", "value": 17}', True),
+    "columns.json": (json.dumps({"age": {"0": 3}, "person": {"0": 17}}, indent=1), True),
+    "others.json": (json.dumps({"age": {"0": 17}, "person": {"0": 3}}, indent=1), False),
+    "mark.jsonl": ('\ufeff{"person": 3, "age": 17}\n', False),
+    "mark.json": ('\ufeff{\n "person": 3,\n "age": 17\n}', False),
+    "joined.json": ('{"person": 3, "age": 17}{"person": 4, "age": 17}', False),
+    "joined with.json": ('{"person": 3, "age": 17}{"person": 17}', True),
+    "cut off.json": ('{\n "person": 3,\n "age": 17,\n', True),  # as it cannot be read
+    "escaped.jsonl": (r'{"person": "\u0031\u0037"}', True),
+    "escaped.json": ('{\n "person": ' + r'"\u0031\u0037"' + "\n}", True),
+    "again.jsonl": ('{"person": 3, ' + ", ".join(['"age": 17'] * 5_000) + "}\n", False),
+    "again with.jsonl": ('{"age": 3, ' + ", ".join(['"person": 17'] * 5_000) + "}\n", True),
+    "deep.jsonl": ('{"age": 17, "person": ' + "[" * 5_000 + "]" * 5_000 + "}\n", True),
 }
 
 
@@ -147,10 +191,10 @@ def test_numbers_in_texts(
     assert _n_left(tmp_path / name, content.encode(), "person") == is_there
 
 
-def _n_left(path: Path, content: bytes, column: str) -> int:
+def _n_left(path: Path, content: bytes, column: str, identity: object = 17) -> int:
     path.write_bytes(content)
     marks = Marks()
-    marks.add(17, column=column)
+    marks.add(identity, column=column)
     found = residue.search([path], marks, Marks())
     assert found.compared
     return found.n_left
@@ -164,6 +208,13 @@ def _n_left(path: Path, content: bytes, column: str) -> int:
         ({"person": 17, "of": {"person": 3}}, True),  # its last name
         ({"person": 3, "other": {"size": 17}}, False),
         ({"size": 17}, True),
+        ({"of": {"person": 3, "size": 17}}, False),
+        ({"person": 3, "in": {"of": {"person": 17}, "size": 4}}, True),
+        ({"of": {"size": 3, "pairs": [{"key": "person", "value": 17}]}}, True),
+        ({"person": {"number": 17}, "size": 4}, True),
+        ({"person": 3, "said": '{"person": 17}'}, True),
+        ({"person": 3, "said": '{"person": 3, "age": 17}'}, False),
+        ({"said": ['{"person": "17"}']}, True),
     ],
 )
 def test_numbers_in_columns_within_others(
@@ -172,6 +223,150 @@ def test_numbers_in_columns_within_others(
     path = tmp_path / "within.parquet"
     pq.write_table(pa.Table.from_pylist([rows]), path)
     assert _n_left(path, path.read_bytes(), "of.person") == is_there
+
+
+@pytest.mark.parametrize(
+    ("identity", "value"),
+    [
+        *((17, each) for each in ("17.0", " 17 ", "017", "+17", "1.7e1", 17.0, Decimal("17.00"))),
+        (17.0, "17"), (Decimal("17.00"), "17"), ("17.0", "17"), ("17", 17), ("17", 17.0),
+        ("ann", " ann"), ("a/b", "a/b"),
+    ],
+)  # fmt: skip
+def test_an_identity_is_found_as_another_type_or_spelling(
+    tmp_path: Path, identity: object, value: object
+) -> None:
+    path = tmp_path / "rows.parquet"
+    for column, is_there in (("person", True), ("age", False)):
+        row = {"person": 3 if column == "age" else value, "age": value}
+        pq.write_table(pa.Table.from_pylist([row]), path)
+        assert _n_left(path, path.read_bytes(), "person", identity) == is_there
+
+
+def test_keys_of_maps_and_notes_of_files_are_names(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    people = pa.array([3])
+    for key, is_there in (("person", True), ("age", False)):
+        of = pa.array([[(key, 17)]], pa.map_(pa.string(), pa.int64()))
+        for table in (
+            pa.table({"person": people, "of": of}),
+            pa.table({"person": people}).replace_schema_metadata({key: "17"}),
+            pa.table({"person": people}).replace_schema_metadata({"of": json.dumps({key: 17})}),
+        ):
+            pq.write_table(table, path)
+            assert _n_left(path, path.read_bytes(), "person") == is_there
+
+
+def test_signs_that_json_escapes(tmp_path: Path) -> None:
+    text = json.dumps({"person": "a/b"}).replace("/", r"\/")
+    assert json.loads(text) == {"person": "a/b"}
+    assert _n_left(tmp_path / "rows.jsonl", text.encode(), "person", "a/b")
+    text = json.dumps({"person": "zoé"}).replace("e9", "E9")
+    assert json.loads(text) == {"person": "zoé"}
+    assert _n_left(tmp_path / "rows.jsonl", text.encode(), "person", "zoé")
+    assert not _n_left(tmp_path / "rows.jsonl", text.replace("zo", "z").encode(), "person", "zoé")
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "shift_jis", "cp1252"])
+def test_texts_of_other_encodings_are_not_compared(tmp_path: Path, encoding: str) -> None:
+    name = "é" if encoding == "cp1252" else "日"
+    path = tmp_path / "rows.csv"
+    for start in ("", "id,"):
+        path.write_bytes(f"{start}{name},person\n1,{name}\n".encode(encoding))
+        marks = Marks()
+        marks.add(name, column="person")
+        assert not residue.search([path], marks, Marks()).compared
+
+
+def test_names_of_members_of_an_archive(tmp_path: Path) -> None:
+    for name, number, is_there in (
+        ("person=17", 4, True), ("age=17", 4, False), ("age=17", 17, False), ("age=4", 17, False),
+    ):  # fmt: skip
+        with zipfile.ZipFile(tmp_path / "rows.zip", "w") as archive:
+            archive.writestr(f"{name}/rows.csv", f"person,age\n3,{number}\n")
+        assert _n_left(tmp_path / "rows.zip", Path(archive.filename).read_bytes(), "person") == (
+            is_there
+        )
+
+
+@pytest.mark.parametrize("folder", ["_delta_log", "_delta_log/_sidecars"])
+@pytest.mark.parametrize("form", [json.dumps, dict])
+def test_statistics_in_checkpoints(tmp_path: Path, folder: str, form: Callable[[Any], Any]) -> None:
+    for column, is_there in (("person", True), ("age", False)):
+        least = 17 if form is json.dumps else Decimal("17.0")
+        path = tmp_path / folder / "part.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        add = {"path": "a", "stats": form({"numRecords": 17, "minValues": {column: least}})}
+        pq.write_table(pa.Table.from_pylist([{"add": add}]), path)
+        assert _n_left(path, path.read_bytes(), "person") == is_there
+
+
+def test_decimals_in_the_partitions_of_a_manifest(tmp_path: Path) -> None:
+    rows = pa.table({"person": pa.array([Decimal("17.00")], pa.decimal128(38, 2)), "age": [3]})
+    _iceberg(tmp_path, by="identity", rows=rows)
+    (path,) = tmp_path.glob("tables/**/*-m0.avro")
+    data = path.read_bytes()
+    with path.open("rb") as file:
+        found = AvroFile(file)
+        n, block = next(found.blocks())
+        bounds = {
+            value for names, value in found.values(n, block) if names[-2:-1] == ("partition",)
+        }
+    assert bounds == {(1_700).to_bytes(16, "big")}
+    assert _n_left(path, data, "person", 17)
+    assert not _n_left(path, data, "person", 1_700)
+
+
+def _long(n: int) -> bytes:
+    """Write a number as Avro 1.11 says."""
+    n, found = (n << 1) ^ (n >> 63), b""
+    while n > 127:
+        found, n = found + bytes([n & 127 | 128]), n >> 7
+    return found + bytes([n])
+
+
+_ENTRY = {"type": "record", "name": "manifest_entry"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "n", "block", "is_compared"),
+    [
+        ([{"name": "a", "type": "int"}], 1, _long(3), True),
+        ([{"name": "a", "type": "int"}], -1, _long(3), False),
+        ([{"name": "a", "type": "int"}], 1, _long(3) + _long(17), False),
+        ([{"name": "a", "type": {"type": "array", "items": "null"}}], 1, _long(1 << 60), False),
+        ([], 1 << 60, b"", False),
+        ([{"name": "a", "type": ["null", "manifest_entry"]}], 1, _long(1) * 5_000, False),
+        ([{"name": "a", "type": "manifest_entry"}], 1, b"\0", False),
+    ],
+    ids=["whole", "less than none", "more bytes", "no end", "no bytes", "deep", "in itself"],
+)
+@pytest.mark.parametrize("spec", ["[]", '[{"name": "a", "source-id": 1, "transform": 3}]'])
+def test_a_damaged_manifest_is_not_compared(
+    tmp_path: Path, fields: list[Any], n: int, block: bytes, is_compared: bool, spec: str
+) -> None:
+    metadata = {
+        "avro.schema": json.dumps({**_ENTRY, "fields": fields}), "format-version": "2",
+        "schema": "null", "partition-spec": spec,
+    }  # fmt: skip
+    pairs = (text.encode() for pair in metadata.items() for text in pair)
+    head = b"Obj\1" + _long(4) + b"".join(_long(len(each)) + each for each in pairs) + b"\0"
+    sync = b"s" * 16
+    path = tmp_path / "own-m0.avro"
+    path.write_bytes(head + sync + _long(n) + _long(len(block)) + block + sync)
+    marks = Marks()
+    marks.add(17, column="person")
+    assert residue.search([path], marks, Marks()).compared == (is_compared and spec == "[]")
+
+
+def test_a_short_value_is_compared_in_the_columns_of_all_searches() -> None:
+    marks = Marks()
+    for column in ("person", "friend"):
+        other = Marks()
+        other.add(17, column=column)
+        marks.add_all(other)
+    (value,) = marks.short.values()
+    assert value.near == {"person", "friend"}
 
 
 def test_values_of_a_manifest_are_those_that_iceberg_reads(tmp_path: Path) -> None:

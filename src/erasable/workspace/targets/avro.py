@@ -52,11 +52,13 @@ class AvroFile:
         """Return all values of the records of a block, each with the names of its fields."""
         schema = json.loads(self.metadata[b"avro.schema"])
         data = io.BytesIO(block)
-        for _ in range(n):
+        for _ in range(_number(data, n)):
             yield from _values(data, schema, {}, ())
+        if data.read(1):
+            raise ValueError("there are more bytes than values")
 
 
-def _values(data: BinaryIO, schema: Any, named: dict[str, Any], path: Path) -> Iterator[Leaf]:
+def _values(data: io.BytesIO, schema: Any, named: dict[str, Any], path: Path) -> Iterator[Leaf]:
     """Read a value by its schema (Avro 1.11, binary encoding)."""
     if isinstance(schema, list):
         schema = schema[_long(data)]
@@ -75,7 +77,7 @@ def _values(data: BinaryIO, schema: Any, named: dict[str, Any], path: Path) -> I
         while n := _long(data):
             if n < 0:
                 n, _ = -n, _long(data)
-            for _ in range(n):
+            for _ in range(_number(data, n)):
                 if kind == "map":
                     yield (*path, "key"), _sized(data).decode()
                 items = schema["items" if kind == "array" else "values"]
@@ -125,6 +127,13 @@ def _sized(file: BinaryIO) -> bytes:
     if not 0 <= n <= _LARGEST:
         raise ValueError("a size is not one")
     return _read(file, n)
+
+
+def _number(data: io.BytesIO, n: int) -> int:
+    """Return a number of values, which each take a byte at least: else a damaged one has no end."""
+    if not 0 <= n <= len(data.getbuffer()):
+        raise ValueError("there are more values than bytes")
+    return n
 
 
 def _long(file: BinaryIO, first: bytes = b"") -> int:

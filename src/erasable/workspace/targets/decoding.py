@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -27,7 +28,7 @@ from erasable.workspace.targets import decoded_tables, lance_files, manifests, s
 from erasable.workspace.targets.avro import AvroFile
 from erasable.workspace.targets.embedded import look_for_frames
 from erasable.workspace.targets.inspection import Inspection, Undecodable, is_text, unsnappied
-from erasable.workspace.targets.text_lines import compared_lines, folders_of
+from erasable.workspace.targets.text_lines import compare_pairs, compared_lines, folders_of
 
 AT_ONCE = 1 << 22  # bytes that are looked through at a time
 _LOOKED_AT = 4_096  # bytes that say whether a file is a text
@@ -59,7 +60,7 @@ def _inspect(file: _File, path: Path, inspection: Inspection, depth: int) -> Non
             _inspect(decoded, path, inspection, depth + 1)
     elif head.startswith(b"Obj\x01"):
         with _told_once():
-            _look_at_avro(file, inspection)
+            _look_at_avro(file, path, inspection)
     elif look := _reader_of(head, tail):
         if file.seekable():
             _look_through(file, inspection)
@@ -73,7 +74,7 @@ def _inspect(file: _File, path: Path, inspection: Inspection, depth: int) -> Non
         _inspect_unknown(file, path, inspection)
 
 
-def _look_at_avro(file: BinaryIO, inspection: Inspection) -> None:
+def _look_at_avro(file: BinaryIO, path: Path, inspection: Inspection) -> None:
     """Look at the blocks of a file of Avro, and compare the values of a manifest."""
     found = AvroFile(file)
     is_manifest = manifests.is_manifest(found)
@@ -83,7 +84,8 @@ def _look_at_avro(file: BinaryIO, inspection: Inspection) -> None:
     for n, block in found.blocks():
         look(block)
         if is_manifest and inspection.has_exact:
-            manifests.compare(found, n, block, inspection)
+            name = unquote(path.name).rpartition("/")[2]
+            manifests.compare(found, n, block, name, inspection)
 
 
 def _look_through(file: BinaryIO, inspection: Inspection) -> None:
@@ -194,11 +196,12 @@ def _inspect_zip(file: BinaryIO, path: Path, inspection: Inspection, depth: int)
     try:
         with zipfile.ZipFile(file) as archive:
             for each in archive.infolist():
-                inspection.look_through([each.filename.encode()])
+                inspection.look_through([each.filename.encode(errors="replace")])
+                compare_pairs(each.filename, inspection)
                 with archive.open(each) as member:
                     parts = iter(partial(member.read, AT_ONCE), b"")
                     with _as_file(parts) as decoded:
-                        _inspect(decoded, path, inspection, depth + 1)
+                        _inspect(decoded, path / each.filename, inspection, depth + 1)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # also of a password
         raise Undecodable(f"it is a damaged or encrypted archive ({type(error).__name__})") from (
             error

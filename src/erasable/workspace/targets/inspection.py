@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +23,16 @@ from erasable.workspace.targets.marks import KINDS, Marks
 Name = tuple[bool, str]
 """Of a value: whether its record stays, and its name among the marks."""
 
+Parts: TypeAlias = "tuple[list[set[str]], set[str]]"
+"""Of a manifest of Iceberg: the names of each part of its partitions, and of all its columns."""
+
+Summary: TypeAlias = "tuple[str, int, bytes]"
+"""Of a list of manifests: the name of one, the number of a part, and its least or greatest."""
+
 _TOKENS = re.compile(rb"[^0-9A-Za-z_.+\-\x80-\xff]+")  # what is between numbers and words
-_NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?((0*\d{1,5}|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_OTHERWISE = r"^\s|\s$|^[+0]|^-?[\d.]+[.eE]"  # spelled as numbers and words of tables can be
+_WITHIN = bytes(range(0x80, 0xC0))  # bytes of a character in UTF-8 after its first
 _NOT_TEXT = bytes(set(range(32)) - {9, 10, 12, 13})
 
 
@@ -64,6 +74,7 @@ class Inspection:
         self._cuts = {cut.lower() for cut in gone.cuts}
         self._in_metadata = ByteSearch(self._cuts)
         self._wanted = _by_type(self._exact)
+        self._has_numbers = any(isinstance(each, int | float) for each in self._wanted)
         texts = [each for each in self._wanted if isinstance(each, str)]
         numbers = [each for each in self._wanted if isinstance(each, int | float)]
         self._tokens = TokenSearch([each.encode(errors="replace") for each in texts], numbers)
@@ -78,6 +89,8 @@ class Inspection:
         self.found: set[Name] = set()  # in the file that is looked at
         self.reasons: list[str] = []
         self.is_compared = True  # whether all values of all files were compared
+        self.parts: dict[str, Parts] = {}  # by manifest
+        self.summaries: list[Summary] = []  # in the file that is looked at
         self.n_cut = 0  # beginnings of values, in metadata
 
     @property
@@ -102,7 +115,7 @@ class Inspection:
 
     def begin(self) -> None:
         """Begin with another file."""
-        self.found = set()
+        self.found, self.summaries = set(), []
         self._bytes.forget()
         self._vectors.forget()
         self._in_metadata.forget()
@@ -145,20 +158,21 @@ class Inspection:
         data: bytes,
         names: Collection[str] | None = None,
         every: Collection[str] | None = None,
+        elsewhere: set[Name] | None = None,
     ) -> None:
         """Compare the words and numbers of a text, perhaps the value of a name; see `compare`."""
-        for spelled in {data[begin:end] for begin, end in self.places_in(data)}:
+        for spelled in self.spellings_in(data):
             text = self._with_signs.get(spelled, spelled.decode(errors="replace"))
-            self.compare([text, _number(text)], names, every)
+            self.compare([text, _number(text)], names, every, elsewhere)
 
     def places_in(self, data: bytes) -> list[tuple[int, int]]:
-        """Return where words and numbers of a text begin and end that are compared."""
+        """Return where words and numbers begin and end that are values which are not found yet."""
         if not self._exact:
             return []
         found = [
             match.span()
-            for spelled in self._with_signs
-            if spelled in data
+            for spelled, text in self._with_signs.items()
+            if spelled in data and not self.found.issuperset(self._exact[text])
             for match in re.finditer(re.escape(spelled), data)
         ]
         known: dict[bytes, bool] = {}
@@ -166,30 +180,49 @@ class Inspection:
             token = data[begin:end]
             if token not in known:
                 text = token.decode(errors="replace")
-                known[token] = text in self._wanted or _number(text) in self._wanted
+                names = (*self._wanted.get(text, ()), *self._wanted.get(_number(text), ()))
+                known[token] = not self.found.issuperset(names)
             if known[token]:
                 found.append((begin, end))
         return sorted(found)
+
+    def spellings_in(self, data: bytes) -> set[bytes]:
+        """Return which words and numbers of a text are values that are not found yet."""
+        return {data[begin:end] for begin, end in self.places_in(data)}
+
+    def with_signs(self, spelled: Collection[bytes]) -> list[bytes]:
+        """Return those that are not whole tokens of a text."""
+        return [each for each in spelled if each in self._with_signs]
+
+    @staticmethod
+    def tokens_of(data: bytes) -> list[bytes]:
+        """Return the words and numbers of a text."""
+        return _TOKENS.split(data)
 
     def compare(
         self,
         values: Collection[object],
         names: Collection[str] | None = None,
         every: Collection[str] | None = None,
+        elsewhere: set[Name] | None = None,
     ) -> None:
         """Compare values of a table.
 
         `names` are next to the values, if that is known, and `every` are the names of all columns:
-        a field without a column of its name may be in any.
+        a field without a column of its name may be in any. Values of a column are also compared
+        where there are no names; what only other names are next to is put into `elsewhere`.
         """
         for value in values:
             for each in self._wanted.get(value, ()):
-                near = self._near.get(each)
+                near, is_of_column = self._near.get(each), each not in self.searched
                 if (
                     near is None or names is None or not near.isdisjoint(names)
+                    or (is_of_column and not names)
                     or (every is not None and near.isdisjoint(every))
                 ):  # fmt: skip
                     self.found.add(each)
+                elif elsewhere is not None and is_of_column:
+                    elsewhere.add(each)
 
     def compare_rows(
         self, rows: Iterable[Sequence[object]], columns: Sequence[str], keys: Collection[str]
@@ -239,8 +272,11 @@ class Inspection:
             numbers, given = self._numbers(there.dtype)
             return [numbers[at] for at in np.flatnonzero(np.isin(given, there))]
         texts, given = self._texts
-        found = pc.is_in(given, pc.unique(leaf.cast(pa.large_binary())))
-        return [texts[at] for at in np.flatnonzero(found.to_numpy(zero_copy_only=False))]
+        there = pc.unique(leaf.cast(pa.large_binary()))
+        found = pc.is_in(given, there).to_numpy(zero_copy_only=False)
+        others = there.filter(pc.match_substring_regex(there, _OTHERWISE))  # 017, 17.0, " 17"
+        words = [each.decode(errors="replace").strip() for each in others.to_pylist()]
+        return [*(texts[at] for at in np.flatnonzero(found)), *words, *map(_number, words)]
 
     def _numbers(self, dtype: np.dtype) -> tuple[list[object], np.ndarray]:
         """Return the numbers that a column of a type can have, and these as its values."""
@@ -287,10 +323,11 @@ def is_text(data: bytes) -> bool:
     """Tell whether bytes are of a text in UTF-8, which may begin and end within a character."""
     if len(data.translate(None, _NOT_TEXT)) < len(data):
         return False
+    begun = len(data[:3]) - len(data[:3].lstrip(_WITHIN))
     try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        return error.start < 4 or error.start > len(data) - 4
+        codecs.getincrementaldecoder("utf-8")().decode(data[begun:])
+    except UnicodeDecodeError:
+        return False
     return True
 
 
@@ -327,6 +364,8 @@ def _by_type(exact: dict[str, list[Name]]) -> dict[object, list[Name]]:
             except ValueError:
                 continue
             found.setdefault(value, []).extend(names)
+            if value == value // 1 and str(int(value)) != text:
+                found.setdefault(str(int(value)), []).extend(names)
             break
     return found
 

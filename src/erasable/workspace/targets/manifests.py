@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID
 
 from erasable.workspace.targets.avro import AvroFile
-from erasable.workspace.targets.inspection import Inspection
+from erasable.workspace.targets.inspection import Inspection, Parts, Summary
 from erasable.workspace.targets.text_lines import compare_pairs
 
 _MARK = b"format-version"
+_RECORDS = ("manifest_entry", "manifest_file")
 _BOUNDS, _SUMMARIES = ("lower_bounds", "upper_bounds"), ("lower_bound", "upper_bound")
 _PATHS = ("file_path", "manifest_path", "referenced_data_file")
+_ERRORS = (
+    LookupError, TypeError, ValueError, AttributeError, EOFError, RecursionError, struct.error,
+)  # fmt: skip
+_LARGEST_SCALE = 38  # of a decimal
 _OTHER = ("bucket", "void")  # transforms whose results are no values
 
 
@@ -23,12 +28,28 @@ def is_manifest(file: AvroFile) -> bool:
     return _MARK in file.metadata
 
 
-def compare(file: AvroFile, n: int, block: bytes, inspection: Inspection) -> None:
+def compare(file: AvroFile, n: int, block: bytes, name: str, inspection: Inspection) -> None:
     """Compare the values of the records of a block, if they have the form that Iceberg says."""
     try:
-        _Manifest(file).compare(n, block, inspection)
-    except (LookupError, TypeError, ValueError, EOFError, struct.error):
+        found = _Manifest(file)
+        kind = json.loads(file.metadata[b"avro.schema"])["name"]
+        if kind not in _RECORDS:
+            raise ValueError("its records are of another kind")
+        if kind == _RECORDS[0]:
+            inspection.parts[name] = found.parts
+        found.compare(n, block, inspection)
+    except _ERRORS:
         inspection.is_compared = False
+
+
+def compare_summaries(summaries: Iterable[Summary], inspection: Inspection) -> None:
+    """Compare values of a list of manifests, where these have told of which columns they are."""
+    for manifest, at, value in summaries:
+        names, every = None, None
+        if manifest in inspection.parts:
+            parts, every = inspection.parts[manifest]
+            names = parts[at] if at < len(parts) else None
+        inspection.compare([*_any_of(value)], names, every)
 
 
 class _Manifest:
@@ -39,19 +60,25 @@ class _Manifest:
         self._columns: dict[int, tuple[str, Any]] = {}  # name and type, by id
         self._note(json.loads(file.metadata.get(b"schema", b"null")))
         spec = json.loads(file.metadata.get(b"partition-spec", b"[]"))
-        self._parts = {part["name"]: self._names_of(part) for part in spec}
+        self._parts = {part["name"]: self._told_of(part) for part in spec}
         self._every = {name for name, _ in self._columns.values()}
+        self.parts: Parts = [names for names, _ in self._parts.values()], self._every
 
     def compare(self, n: int, block: bytes, inspection: Inspection) -> None:
         """Compare the values of records."""
-        column = None
+        column, manifest, at = None, "", -1
         for path, value in self._file.values(n, block):
             if path[-1] in _PATHS:
                 compare_pairs(value, inspection)
-            elif path[-1] in _SUMMARIES:  # of a part whose type is in another file
-                inspection.compare([*_any_of(value)])
+                if path[-1] == "manifest_path":
+                    manifest, at = value.rpartition("/")[2], -1
+            elif path[-1] == "contains_null":
+                at += 1
+            elif path[-1] in _SUMMARIES:  # of a part that the manifest has
+                inspection.summaries.append((manifest, at, value))
             elif "partition" in path[:-1]:
-                inspection.compare([_plain(value)], self._parts.get(path[-1]), self._every)
+                names, kind = self._parts.get(path[-1], (None, None))
+                inspection.compare([_plain(value, kind)], names, self._every)
             elif path[-2:-1] and path[-2] in _BOUNDS:
                 if path[-1] == "key":
                     column = self._columns.get(value)
@@ -75,18 +102,21 @@ class _Manifest:
             for each in schema:
                 self._note(each)
 
-    def _names_of(self, part: dict[str, Any]) -> set[str]:
-        """Return the names of the columns whose values a part has."""
-        name, _ = self._columns.get(part["source-id"], ("", None))
-        return {part["name"]} if part["transform"].startswith(_OTHER) else {part["name"], name}
+    def _told_of(self, part: dict[str, Any]) -> tuple[set[str], Any]:
+        """Return the names of the columns whose values a part has, and the type of the column."""
+        name, kind = self._columns.get(part["source-id"], ("", None))
+        is_other = part["transform"].startswith(_OTHER)
+        return {part["name"]} if is_other else {part["name"], name}, kind
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, kind: Any) -> Any:
     """Return a value of a partition as tables have it."""
-    if isinstance(value, bytes):
-        is_uuid = len(value) == 16
-        return str(UUID(bytes=value)) if is_uuid else int.from_bytes(value, "big", signed=True)
-    return value
+    if not isinstance(value, bytes):
+        return value
+    is_decimal = isinstance(kind, str) and kind.startswith("decimal")
+    if len(value) == 16 and not is_decimal:
+        return str(UUID(bytes=value))
+    return _of_type(value, kind if is_decimal else "decimal(38, 0)")
 
 
 def _of_type(data: bytes, kind: Any) -> Any:
@@ -99,6 +129,8 @@ def _of_type(data: bytes, kind: Any) -> Any:
         return str(UUID(bytes=data))
     if isinstance(kind, str) and kind.startswith("decimal"):
         scale = int(kind.rstrip(") ").rpartition(",")[2])
+        if scale > _LARGEST_SCALE:
+            raise ValueError("a decimal has no such scale")
         return int.from_bytes(data, "big", signed=True) / 10**scale
     return int.from_bytes(data, "little", signed=True)
 

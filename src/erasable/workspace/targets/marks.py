@@ -100,10 +100,7 @@ class Marks:
             return True
         if not seeds:
             near = names_of(column) if column is not None else frozenset[str]()
-            before = self.short.get(_name(value))
-            if before is not None:
-                near = near | before.near if near and before.near else frozenset()
-            self.short[_name(value)] = Value(kind, frozenset(), exact, near)
+            self._add_short(_name(value), Value(kind, frozenset(), exact, near))
             return False
         self.cuts.update(cuts_of(value))
         is_digits = exact is not None and exact.isdigit()  # in a column, other digits are beside it
@@ -122,8 +119,16 @@ class Marks:
     def add_all(self, other: Marks) -> None:
         """Add the values of others."""
         self.values.update(other.values)
-        self.short.update(other.short)
+        for name, value in other.short.items():
+            self._add_short(name, value)
         self.cuts |= other.cuts
+
+    def _add_short(self, name: str, value: Value) -> None:
+        """Add a short value, which may be in the columns where it was before as well."""
+        if (before := self.short.get(name)) is not None:
+            near = value.near | before.near if value.near and before.near else frozenset[str]()
+            value = value._replace(near=near)
+        self.short[name] = value
 
     def leave_out(self, other: Marks) -> None:
         """Leave out the values that others have."""

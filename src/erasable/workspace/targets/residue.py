@@ -14,8 +14,8 @@ from urllib.parse import unquote
 import numpy as np
 
 from erasable.core._byte_search import ByteSearch
-from erasable.workspace.targets import decoding
-from erasable.workspace.targets.inspection import Inspection, Undecodable, n_of_kinds
+from erasable.workspace.targets import decoding, manifests
+from erasable.workspace.targets.inspection import Inspection, Summary, Undecodable, n_of_kinds
 from erasable.workspace.targets.marks import Marks, is_vector
 from erasable.workspace.targets.text_lines import compare_pairs
 
@@ -48,6 +48,7 @@ def search(files: Iterable[Path], marks: Marks, living: Marks) -> Found:
     base = os.path.commonpath([path.parent for path in paths]) if paths else ""
     inspection, found = Inspection(marks, living), Found()
     names = set()
+    summaries: list[tuple[str, list[Summary]]] = []
     undecoded: dict[str, list[str]] = {}
     n_read = 0
     for path in paths:
@@ -67,6 +68,13 @@ def search(files: Iterable[Path], marks: Marks, living: Marks) -> Found:
         inspection.end()
         if not all(stays for stays, _ in inspection.found):
             found.where.append(shown(path.name, marks))
+        names |= inspection.found
+        summaries.append((path.name, inspection.summaries))
+    for name, of in summaries:
+        inspection.begin()
+        manifests.compare_summaries(of, inspection)
+        if not all(stays for stays, _ in inspection.found):
+            found.where.append(shown(name, marks))
         names |= inspection.found
     found.n_left = sum(not stays for stays, _ in names)
     found.n_living = sum(stays for stays, _ in names)

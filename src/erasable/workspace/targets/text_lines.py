@@ -5,15 +5,19 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from erasable.workspace.targets.inspection import Inspection
+from erasable.workspace.targets.inspection import Inspection, Name
 
 _LONGEST = 1 << 26  # bytes of a line
+_LONGEST_ROW = 1 << 20  # bytes of lines that are a row of CSV together
 _PAIRS = re.compile(r"(?:^|[/?&,;\s])([^=/?&,;\s]+)=([^/?&,;\s]*)")  # as in person=17/part.parquet
+_ESCAPED = re.compile(rb"(?:\\u[0-9A-Fa-f]{4})+|\\/")
+_BLANKS = re.compile(r"[\s\ufeff]*")
 _DELIMITERS = ",;\t|"
 
 
@@ -23,42 +27,62 @@ def folders_of(path: Path) -> list[str]:
 
 
 def compared_lines(parts: Iterable[bytes], path: Path, inspection: Inspection) -> Iterator[bytes]:
-    """Pass the parts of a text on, and compare the values in its lines."""
+    """Pass the parts of a text on, and compare the values in its lines, or in its documents."""
     if not inspection.has_exact:
         yield from parts
         return
     kept, lines = b"", _Lines(path, inspection)
     for part in parts:
-        data = kept + part
-        end = data.rfind(b"\n") + 1
-        if not end and len(data) > _LONGEST:
-            end = len(data)
-        lines.compare(data[:end])
-        kept = data[end:]
+        kept += part
+        is_long = len(kept) > _LONGEST
+        if is_long or not lines.is_document(kept):
+            end = kept.rfind(b"\n") + 1
+            if not end and is_long:  # what it is cut into may be no whole values
+                inspection.is_compared = False
+                end = len(kept)
+            lines.compare(kept[:end])
+            kept = kept[end:]
         yield part
-    lines.compare(kept)
+    lines.end(kept)
 
 
-def compare_document(value: Any, names: Collection[str], inspection: Inspection) -> None:
-    """Compare the values of a document with the names that lead to them."""
+def compare_document(
+    value: Any,
+    names: Collection[str],
+    inspection: Inspection,
+    elsewhere: set[Name] | None = None,
+) -> None:
+    """Compare the values of a document with the names that lead to them.
+
+    Values of other names are put into `elsewhere`.
+    """
+    try:
+        _compare_within(value, names, inspection, set() if elsewhere is None else elsewhere)
+    except RecursionError:
+        inspection.is_compared = False
+
+
+def _compare_within(
+    value: Any, names: Collection[str], inspection: Inspection, elsewhere: set[Name]
+) -> None:
     if isinstance(value, dict):
         are_statistics = "numRecords" in value  # of a Delta table
         for name, each in value.items():
             if are_statistics and name == "nullCount":
                 continue
             _compare_name(str(name), inspection)
-            compare_document(each, {*names, str(name)}, inspection)
+            _compare_within(each, {*names, str(name)}, inspection, elsewhere)
     elif isinstance(value, list | tuple):
         for each in value:
-            compare_document(each, names, inspection)
+            _compare_within(each, names, inspection, elsewhere)
     elif isinstance(value, str):
-        if (within := _document(value)) is not None:
-            compare_document(within, names, inspection)
+        if (within := document_in(value)) is not None:
+            _compare_within(within, names, inspection, elsewhere)
         else:
-            inspection.look_at_tokens(_encoded(value), names)
+            inspection.look_at_tokens(_encoded(value), names, elsewhere=elsewhere)
             compare_pairs(value, inspection)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        inspection.compare([value], names)
+    elif isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        inspection.compare([value], names, elsewhere=elsewhere)
 
 
 def _compare_name(name: str, inspection: Inspection) -> None:
@@ -80,74 +104,205 @@ def _encoded(text: str) -> bytes:
     return text.encode(errors="replace")
 
 
-def _document(text: str) -> Any:
+def document_in(text: str) -> Any:
     """Return the object or list that a text is in JSON; None if it is none."""
-    if text.lstrip()[:1] not in ("{", "["):
-        return None
+    found = _documents(text)
+    return found[0] if found is not None and len(found) == 1 else found
+
+
+def _documents(text: str) -> list[Any] | None:
+    """Return the objects and lists of JSON that a text consists of; None if of others."""
+    found, at = list[Any](), _next(text, 0)
     try:
-        found = json.loads(text, object_pairs_hook=_every_value)
+        while at < len(text):
+            if text[at] not in "{[":
+                return None
+            value, end = _DECODER.raw_decode(text, at)
+            found.append(value)
+            at = _next(text, end)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict | list) else None
+    return found or None
+
+
+def _next(text: str, at: int) -> int:
+    """Return where the next character is that is no blank, nor a mark of the encoding."""
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
 
 
 def _every_value(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object with a list where it has a name several times."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        found[name] = [found[name], value] if name in found else value
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        every: dict[str, list[Any]] = {}
+        for name, value in pairs:
+            every.setdefault(name, []).append(value)
+        found = {name: of if len(of) > 1 else of[0] for name, of in every.items()}
     return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_every_value)
 
 
 class _Lines:
     """The lines of a text, of which those are read that have a value."""
 
     def __init__(self, path: Path, inspection: Inspection) -> None:
-        name = path.name.lower()
+        name, folders = path.name.lower(), folders_of(path)
         self._may_be_csv = ".csv" in name or ".tsv" in name
         self._inspection = inspection
         self._header: list[str] | None = None
+        self._every: frozenset[str] | None = None  # columns of the header
         self._delimiter = ""
+        self._open = b""  # lines of a row of CSV with a quote that is not closed in them
+        self._is_document: bool | None = None  # of several lines
+        # Lakes write of columns whose names they do not repeat.
+        self._has_name = "_delta_log" in folders or name.endswith(".metadata.json")
+        names = (re.escape(json.dumps(each)[1:-1]).encode() for each in inspection.near)
+        self._key = re.compile(rb'"(?:%s)\\*"\s*:' % b"|".join(names))
+        self._elsewhere: set[Name] = set()  # values of other names
 
-    def compare(self, data: bytes) -> None:
+    def is_document(self, data: bytes) -> bool:
+        """Tell whether a text begins with a document of several lines, as far as it is known."""
+        if self._is_document is None and b"\n" in data.lstrip():
+            text = data.lstrip().partition(b"\n")[0].decode(errors="replace")
+            begins = text[_next(text, 0) :][:1] in ("{", "[")
+            self._is_document = begins and not self._may_be_csv and document_in(text) is None
+        return self._is_document is True
+
+    def compare(self, data: bytes, *, is_last: bool = False) -> None:
         """Compare the values in some whole lines."""
         if self._may_be_csv and self._header is None and data:
             self._read_header(data.partition(b"\n")[0])
-        stop = 0
-        for begin, _ in self._inspection.places_in(data):
-            if begin < stop:
-                continue  # in a line that was read
-            stop = data.find(b"\n", begin) + 1 or len(data)
-            self._compare_line(data[data.rfind(b"\n", 0, begin) + 1 : stop])
+        data, self._open = self._open + data, b""
+        self._has_name = self._has_name or self._key.search(data) is not None
+        plain = _unescaped(data)
+        places = self._inspection.places_in(plain)
+        has_value = (
+            self._place_within(places)
+            if plain == data
+            else self._spelled_among({plain[begin:end] for begin, end in places})
+        )
+        for line in self._rows(data, is_last):
+            if has_value(line):
+                self._compare_line(line)
+
+    def _place_within(self, places: list[tuple[int, int]]) -> Callable[[bytes], bool]:
+        """Return what tells, line after line, whether a place is in it."""
+        left = iter(places)
+        at, place = 0, next(left, None)
+
+        def tell(line: bytes) -> bool:
+            nonlocal at, place
+            at += len(line) + 1
+            is_within = False
+            while place is not None and place[0] < at:
+                is_within, place = True, next(left, None)
+            return is_within
+
+        return tell
+
+    def _spelled_among(self, there: set[bytes]) -> Callable[[bytes], bool]:
+        """Return what tells whether a line, which has escapes, has some words and numbers."""
+        with_signs = self._inspection.with_signs(there)
+
+        def tell(line: bytes) -> bool:
+            own = _unescaped(line) if there else b""
+            tokens = self._inspection.tokens_of(own)
+            return not there.isdisjoint(tokens) or any(each in own for each in with_signs)
+
+        return tell
+
+    def end(self, data: bytes) -> None:
+        """Compare the rest of the text."""
+        found = None
+        if self.is_document(data) and self._inspection.spellings_in(_unescaped(data)):
+            found = _documents(data.decode(errors="replace"))
+        if found is None:
+            self.compare(data, is_last=True)
+        else:
+            self._compare_document(found, data)
+        if self._elsewhere and not self._has_name:
+            self._inspection.found |= self._elsewhere
+
+    def _rows(self, data: bytes, is_last: bool) -> Iterator[bytes]:
+        """Return the lines of a text, those of a row of CSV together."""
+        lines = data.removesuffix(b"\n").split(b"\n")
+        if not self._header or b'"' not in data:
+            yield from lines
+            return
+        row, n_quotes = list[bytes](), 0
+        for line in lines:
+            row.append(line)
+            n_quotes += line.count(b'"')
+            if n_quotes % 2 == 0:
+                yield b"\n".join(row)
+                row, n_quotes = [], 0
+        left = b"\n".join(row)
+        if is_last or len(left) > _LONGEST_ROW:
+            yield from row
+        elif row:
+            self._open = left + b"\n"
 
     def _read_header(self, line: bytes) -> None:
-        text, self._header = line.decode("utf-8-sig", errors="replace"), []
+        text, self._header = line.decode("utf-8-sig", errors="replace").rstrip("\r"), []
         for sign in _DELIMITERS:
-            row = next(csv.reader([text], delimiter=sign), [])
+            row = _row_of(text, sign) or []
             if not self._inspection.near.isdisjoint(row):
-                self._delimiter, self._header = sign, row
+                self._delimiter, self._header, self._every = sign, row, frozenset(row)
                 return
 
     def _compare_line(self, line: bytes) -> None:
-        text = line.decode(errors="replace").strip()
-        if (found := _document(text)) is None and text.startswith('"'):
-            found = _document(f"{{{text.rstrip(',')}}}")  # a line of a longer document
-        if found is not None:
-            compare_document(found, (), self._inspection)
+        text = line.decode(errors="replace").strip("\r\n")
+        if (found := document_in(text)) is not None:
+            self._compare_document(found, line)
         elif (row := self._row(text)) is not None:
-            for name, value in row:
-                if name in self._inspection.near or not self._inspection.are_all_near:
-                    self._inspection.look_at_tokens(value.encode(), {name}, self._header)
+            self._compare_row(row)
+            for each in text.split("\n") if "\n" in text else ():  # quotes may be no borders
+                if (row := self._whole(each.rstrip("\r").split(self._delimiter))) is not None:
+                    self._compare_row(row)
+        elif b"\n" in line:
+            for own in line.split(b"\n"):
+                self._compare_line(own)
         else:
-            self._inspection.look_at_tokens(line)
+            self._inspection.look_at_tokens(_unescaped(line))
+
+    def _compare_document(self, found: Any, data: bytes) -> None:
+        self._has_name = self._has_name or self._key.search(data) is not None
+        compare_document(found, (), self._inspection, self._elsewhere)
+
+    def _compare_row(self, row: Iterable[tuple[str, str]]) -> None:
+        for name, value in row:
+            self._inspection.look_at_tokens(value.encode(), {name}, self._every)
+            if (within := document_in(value)) is not None:
+                compare_document(within, {name}, self._inspection)
 
     def _row(self, text: str) -> list[tuple[str, str]] | None:
         """Return the values of a row of CSV with their columns; None if it is no whole row."""
-        if not self._header:
-            return None
-        try:
-            row = next(csv.reader([text], delimiter=self._delimiter, strict=True), [])
-        except csv.Error:
-            return None
-        is_whole = len(row) == len(self._header)
-        return list(zip(self._header, row, strict=True)) if is_whole else None
+        row = _row_of(text, self._delimiter) if self._header else None
+        return None if row is None else self._whole(row)
+
+    def _whole(self, row: list[str]) -> list[tuple[str, str]] | None:
+        header = self._header or []
+        return list(zip(header, row, strict=True)) if len(row) == len(header) else None
+
+
+def _row_of(text: str, delimiter: str) -> list[str] | None:
+    """Return the values of a line of CSV; None if a quote is not closed in it."""
+    try:
+        return next(csv.reader([text], delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return None
+
+
+def _unescaped(data: bytes) -> bytes:
+    """Return a text in which the characters are as they are that JSON can escape."""
+    if b"\\u" not in data and b"\\/" not in data:
+        return data
+    return _ESCAPED.sub(_escaped, data)
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    text = json.loads(b'"' + found[0] + b'"')
+    return str(text).encode("utf-8", "replace")
