@@ -388,14 +388,14 @@ def test_values_are_found_in_files_of_lance(tmp_path: Path) -> None:
     columns = {
         "mail": MAILS[:N],
         "id": IDS[:N],
-        "small": pa.array([at + 100_000 for at in range(N)], pa.int32()),
+        "small": pa.array([at + 1_000_000_000 for at in range(N)], pa.int32()),
         "text": TEXTS[:N],
         "vector": pa.FixedSizeListArray.from_arrays(VECTORS[:N].ravel(), WIDTH),
     }
     opened = lancedb.connect(tmp_path).create_table("t.able", pa.table(columns))
     opened.delete("id > 0")
     opened.add(pa.table(columns).slice(0, 10))
-    small = [at + 100_000 for at in range(2 * N)]
+    small = [at + 1_000_000_000 for at in range(2 * N)]
     check(tmp_path, expected(MAILS, IDS, TEXTS, VECTORS, small))
 
 

@@ -154,7 +154,7 @@ _PLACES, _MOST_PLACES = 2_048, 290  # beyond these, numbers have fewer digits, d
 
 @inlined
 def _number_key(data: np.ndarray, begin: int, end: int) -> np.uint64:
-    """Return the key of a number in decimal notation, as `number_key` has it; 0 if it is none."""
+    """Return the `number_key` of a token in decimal notation; 0 for a token that is no number."""
     digits, n, places, is_after, has_digits = 0, 0, 0, False, False
     for at in range(begin + (data[begin] in (43, 45)), end):
         sign = data[at]

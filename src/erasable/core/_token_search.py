@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
@@ -17,9 +18,7 @@ from erasable.core._byte_kernels import (
 )
 from erasable.core._byte_search import index_of
 
-_INNER = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.+-" + bytes(
-    range(128, 256)
-)
+BETWEEN_TOKENS = re.compile(rb"[^0-9A-Za-z_.+\-\x80-\xff]+")
 _AT_ONCE = 1 << 14  # tokens
 _LEAST, _MOST = 10**14, 10**15  # fifteen digits
 
@@ -37,8 +36,7 @@ class TokenSearch:
         self._words = index_of(np.array([_hash(word) for word in words], dtype=np.uint64))
         keys = {key for number in numbers for key in _keys_of(number)}
         self._numbers = index_of(np.array(sorted(keys), dtype=np.uint64))
-        self._is_inner = np.zeros(256, dtype=np.bool_)
-        self._is_inner[list(_INNER)] = True
+        self._is_inner = np.array([not BETWEEN_TOKENS.match(bytes([at])) for at in range(256)])
 
     def among(self, data: bytes) -> Iterator[tuple[int, int]]:
         """Return where tokens begin and end that may be among them; few others are."""

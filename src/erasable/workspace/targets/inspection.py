@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core._byte_search import ByteSearch, overlapping
-from erasable.core._token_search import TokenSearch
+from erasable.core._token_search import BETWEEN_TOKENS, TokenSearch
 from erasable.core._vector_search import VectorSearch
 from erasable.workspace.targets.inner_texts import InnerSearch
 from erasable.workspace.targets.marks import KINDS, Marks
@@ -29,7 +29,6 @@ Parts: TypeAlias = "tuple[list[set[str]], set[str]]"
 Summary: TypeAlias = "tuple[str, int, bytes]"
 """Of a list of manifests: the name of one, the number of a part, and its least or greatest."""
 
-_TOKENS = re.compile(rb"[^0-9A-Za-z_.+\-\x80-\xff]+")  # what is between numbers and words
 _NUMBER = re.compile(r"[+-]?((0*\d{1,5}|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _OTHERWISE = r"^\s|\s$|^[+0]|^-?[\d.]+[.eE]"  # spelled as numbers and words of tables can be
 _WITHIN = bytes(range(0x80, 0xC0))  # bytes of a character in UTF-8 after its first
@@ -74,7 +73,6 @@ class Inspection:
         self._cuts = {cut.lower() for cut in gone.cuts}
         self._in_metadata = ByteSearch(self._cuts)
         self._wanted = _by_type(self._exact)
-        self._has_numbers = any(isinstance(each, int | float) for each in self._wanted)
         texts = [each for each in self._wanted if isinstance(each, str)]
         numbers = [each for each in self._wanted if isinstance(each, int | float)]
         self._tokens = TokenSearch([each.encode(errors="replace") for each in texts], numbers)
@@ -84,7 +82,7 @@ class Inspection:
             spelled.encode(): text
             for text in self._exact
             for spelled in {text, json.dumps(text)[1:-1]}
-            if spelled != text or _TOKENS.search(text.encode())
+            if spelled != text or BETWEEN_TOKENS.search(text.encode())
         }
         self.found: set[Name] = set()  # in the file that is looked at
         self.reasons: list[str] = []
@@ -102,11 +100,6 @@ class Inspection:
     def near(self) -> set[str]:
         """The names of fields that values are next to."""
         return {name for names in self._near.values() for name in names}
-
-    @cached_property
-    def are_all_near(self) -> bool:
-        """Whether all values that are compared are next to names."""
-        return all(each in self._near for names in self._exact.values() for each in names)
 
     @property
     def has_named(self) -> bool:
@@ -197,7 +190,7 @@ class Inspection:
     @staticmethod
     def tokens_of(data: bytes) -> list[bytes]:
         """Return the words and numbers of a text."""
-        return _TOKENS.split(data)
+        return BETWEEN_TOKENS.split(data)
 
     def compare(
         self,
@@ -349,7 +342,7 @@ def n_of_kinds(names: Iterable[Name], kinds: dict[Name, str]) -> Counter[str]:
 
 
 def _number(text: str) -> float | None:
-    """Return the number that a text is, None if it is none."""
+    """Parse a text as a number; return None for other texts."""
     return float(text) if _NUMBER.fullmatch(text) else None
 
 

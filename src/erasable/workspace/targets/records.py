@@ -47,7 +47,7 @@ class Records:
 
 
 def as_identity(value: Any) -> Any:
-    r"""Return the identity that a stored value is, None if it is none.
+    r"""Convert a stored value to an identity; return None for a value that cannot be one.
 
     Bytes are those of a text, or the 16 of a UUID.
 

@@ -105,7 +105,7 @@ def _encoded(text: str) -> bytes:
 
 
 def document_in(text: str) -> Any:
-    """Return the object or list that a text is in JSON; None if it is none."""
+    """Parse a text as a JSON object or list; return None for other texts."""
     found = _documents(text)
     return found[0] if found is not None and len(found) == 1 else found
 
