@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,10 @@ from s3_server import installed, running
 
 from erasable.workspace.targets import delta
 from erasable.workspace.targets import lakes as lake_targets
+from erasable.workspace.targets.blobs import Blob, LocalStore
 from erasable.workspace.targets.delta import DeltaTarget
-from erasable.workspace.targets.protocol import Settings, Subject
+from erasable.workspace.targets.protocol import Plan, Settings, Subject
+from erasable.workspace.targets.steps import erase
 from erasable.workspace.targets.verdicts import PURGED
 from people import Named, erased
 
@@ -461,6 +463,39 @@ def test_a_table_in_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
         server.keep_versions(bucket, "Enabled")
         _, verdict = erased(target(place), mail(8))
         assert "older versions of objects" in str(verdict.reason)
+
+
+@pytest.mark.parametrize("n", [1, 1_000])
+def test_another_writer_makes_a_checkpoint_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int
+) -> None:
+    """It is noted where the erasure has read which the last one is, and not yet written its own."""
+    place, n_written = written(tmp_path / "visits"), 0
+    read = LocalStore.opened
+
+    @contextmanager
+    def beside(store: LocalStore, blob: Blob) -> Iterator[Any]:
+        nonlocal n_written
+        with read(store, blob) as found:
+            if blob.name.endswith("_last_checkpoint") and n_written < n:
+                n_written += 1
+                write_deltalake(place, visits(1, 1, first=10_000 + n_written), mode="append")
+                DeltaTable(place).create_checkpoint()
+            yield found
+
+    monkeypatch.setattr(LocalStore, "opened", beside)
+    others, plan = [row for row in rows_of(place) if row["mail"] != LEAST], Plan()
+    if n > 1:
+        with refused("is changed by others again and again"):
+            erase(target(place), Named(LEAST), plan)
+        assert n_written > 10
+        monkeypatch.undo()
+    verdict = erase(target(place), Named(LEAST), plan)
+    assert n_written == 1 or n > 1
+    assert [row for row in rows_of(place) if row["visit"] < 10_000] == others
+    assert len(rows_of(place)) == len(others) + n_written
+    assert verdict.word == PURGED, verdict.reason
+    assert not left_in(tmp_path, [LEAST])
 
 
 @pytest.mark.soak

@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from erasable.core.errors import SourceError
-from erasable.workspace.targets.blobs import Blob, Store
+from erasable.workspace.targets.blobs import Blob, ChangedError, Store
 from erasable.workspace.targets.columns import Keys, is_text
 from erasable.workspace.targets.halving import Ranges, hull
 from erasable.workspace.targets.lakes import LakeTarget
@@ -96,13 +96,8 @@ class DeltaTarget(LakeTarget):
 
     def compact(self) -> list[str]:
         """Remove the files of older versions, and what the log says of their values."""
+        self._until(self._is_clean)
         with self._explained("cleaned"):
-            self._committed(_vacuum)
-            table = self._table()
-            table.create_checkpoint()
-            version = table.version()
-            self._remove_uncommitted(table)
-            self._clean_log(version, self._without_removals(version))
             return self._kept_elsewhere()
 
     # -- rows --------------------------------------------------------------------------------------
@@ -172,6 +167,20 @@ class DeltaTarget(LakeTarget):
         table.update(updates=changes, predicate=where)
 
     # -- the log -----------------------------------------------------------------------------------
+
+    def _is_clean(self) -> bool:
+        """Clean the table as it is now; tell whether no other writer made checkpoints meanwhile."""
+        with self._explained("cleaned"):
+            self._committed(_vacuum)
+            table = self._table()
+            table.create_checkpoint()
+            version = table.version()
+            self._remove_uncommitted(table)
+            try:
+                self._clean_log(version, self._without_removals(version))
+            except ChangedError:
+                return False
+        return True
 
     def _remove_uncommitted(self, table: DeltaTable) -> None:
         """Remove data files that a process has left which died before it committed them.

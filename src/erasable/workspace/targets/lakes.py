@@ -107,7 +107,11 @@ class LakeTarget(Target):
 
     def _committed(self, change: Callable[[Any], None]) -> None:
         """Change the table as it is now; once more where another writer was faster."""
-        self._refuse_unless(any(self._is_done(change) for _ in range(_ATTEMPTS)))
+        self._until(lambda: self._is_done(change))
+
+    def _until(self, is_done: Callable[[], bool]) -> None:
+        """Try until no other writer was faster; refuse a table that is changed all the time."""
+        self._refuse_unless(any(is_done() for _ in range(_ATTEMPTS)))
 
     def _is_done(self, change: Callable[[Any], None]) -> bool:
         """Change the table as it is now; tell whether no other writer was faster."""
