@@ -85,7 +85,8 @@ papers: setup
 
 soak: setup
 	ERASABLE_SEED=$(SEED)$(QUARTER) ERASABLE_QUARTER=$(QUARTER) $(BIN)/pytest -n $(WORKERS) -m soak tests
-	ERASABLE_THOROUGH=1 ERASABLE_QUARTER=$(QUARTER) $(CHECKED) $(BIN)/pytest -n $(WORKERS) -m "(hypothesis or thorough) and not soak" tests
+	ERASABLE_THOROUGH=1 ERASABLE_QUARTER=$(QUARTER) $(CHECKED) $(BIN)/pytest -n $(WORKERS) --hypothesis-seed $(SEED)$(QUARTER) \
+		-m "(hypothesis or thorough) and not soak" tests
 	$(BIN)/python tests/soak/kills.py $(DRAWN) --kills $(KILLS)
 	$(BIN)/python tests/soak/kills.py $(DRAWN) --kills $(KILLS) --database postgres
 	$(BIN)/python tests/soak/fuzz.py $(DRAWN) --cases $(FUZZ)

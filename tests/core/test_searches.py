@@ -124,16 +124,18 @@ def test_strings_with_the_same_beginnings_are_told_apart() -> None:
 
 
 def along(piece: np.ndarray, data: bytes) -> bool:
-    """Compare the numbers at every place with a piece at any length."""
+    """Compare the whole numbers at every place with a piece at any length."""
     n = piece.size
-    for at in range(len(data)):
-        plain = np.frombuffer(data[at : at + 4 * n].ljust(4 * n, b"\0"), "<f4")
-        rows = np.frombuffer(data[at : at + 5 * n].ljust(5 * n, b"\0"), np.uint8).reshape(n, 5)
-        for numbers in [plain] + [rows[:, 1:].copy().view(">f4").ravel()] * all(rows[:, 0] == 0xFA):
-            with np.errstate(all="ignore"):
-                ratios = numbers.astype(np.float64) / piece
-                if ratios[0] > 0 and np.ptp(ratios) <= 5e-6 * ratios[0]:
-                    return True
+    runs = [np.frombuffer(data[at : at + 4 * n], "<f4") for at in range(len(data) - 4 * n + 1)]
+    for at in range(len(data) - 5 * n + 1):  # as CBOR has them
+        rows = np.frombuffer(data[at : at + 5 * n], np.uint8).reshape(n, 5)
+        if all(rows[:, 0] == 0xFA):
+            runs.append(rows[:, 1:].copy().view(">f4").ravel())
+    for numbers in runs:
+        with np.errstate(all="ignore"):
+            ratios = numbers.astype(np.float64) / piece
+            if ratios[0] > 0 and np.ptp(ratios) <= 5e-6 * ratios[0]:
+                return True
     return False
 
 
