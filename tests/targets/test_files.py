@@ -747,6 +747,9 @@ def test_a_subject_that_no_file_has(tmp_path: Path) -> None:
         target(tmp_path, "mail", "phone").find(Named("ann@example.org"))
     with refused("is not there"):
         target(tmp_path / "away")
+    (tmp_path / "a.csv").rename(tmp_path / "shop.db")
+    with refused("a database by URL, as in sqlite:///shop.db"):
+        target(tmp_path / "shop.db").find(Named("ann@example.org"))
 
 
 def test_columns_that_cannot_be_overwritten(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from pyarrow import orc, parquet
 from erasable.core._arrow_files import refuse_encrypted
 from erasable.workspace.targets.embedded import look_for_frames
 from erasable.workspace.targets.inspection import Inspection, Undecodable, is_bytes, leaves
-from erasable.workspace.targets.text_lines import compare_document, document_in, folders_of
+from erasable.workspace.targets.nested_values import compare_document, document_in
+from erasable.workspace.targets.text_lines import folders_of
 
 _ROWS = 1 << 16
 _TEXTS = ("STRING", "NONE", "JSON", "ENUM")

@@ -28,7 +28,8 @@ from erasable.workspace.targets import decoded_tables, lance_files, manifests, s
 from erasable.workspace.targets.avro import AvroFile
 from erasable.workspace.targets.embedded import look_for_frames
 from erasable.workspace.targets.inspection import Inspection, Undecodable, is_text, unsnappied
-from erasable.workspace.targets.text_lines import compare_pairs, compared_lines, folders_of
+from erasable.workspace.targets.nested_values import compare_pairs
+from erasable.workspace.targets.text_lines import compared_lines, folders_of
 
 AT_ONCE = 1 << 22  # bytes that are looked through at a time
 _LOOKED_AT = 4_096  # bytes that say whether a file is a text

@@ -119,7 +119,8 @@ class FilesTarget(Target):
         if not found and not self._has_removed:
             raise SourceError(
                 f"{self.shown!r} has no file that can be read; expected .parquet, .csv, .tsv, "
-                ".jsonl or .ndjson, text also as .gz, .zst, .bz2 or .xz"
+                ".jsonl or .ndjson, text also as .gz, .zst, .bz2 or .xz, or a database by URL, "
+                "as in sqlite:///shop.db"
             )
         return found
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from erasable.workspace.targets.avro import AvroFile
 from erasable.workspace.targets.inspection import Inspection, Parts, Summary
-from erasable.workspace.targets.text_lines import compare_pairs
+from erasable.workspace.targets.nested_values import compare_pairs
 
 _MARK = b"format-version"
 _RECORDS = ("manifest_entry", "manifest_file")

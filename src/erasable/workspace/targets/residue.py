@@ -17,7 +17,7 @@ from erasable.core._byte_search import ByteSearch
 from erasable.workspace.targets import decoding, manifests
 from erasable.workspace.targets.inspection import Inspection, Summary, Undecodable, n_of_kinds
 from erasable.workspace.targets.marks import Marks, is_vector
-from erasable.workspace.targets.text_lines import compare_pairs
+from erasable.workspace.targets.nested_values import compare_pairs
 
 _ENOUGH = 0.9  # of the values of others, of a kind
 _NAMED = 3  # files that a reason names, at most

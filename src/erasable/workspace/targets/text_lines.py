@@ -5,19 +5,22 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from erasable.workspace.targets.inspection import Inspection, Name
+from erasable.workspace.targets.nested_values import (
+    begins_document,
+    compare_document,
+    document_in,
+    documents_in,
+)
 
 _LONGEST = 1 << 26  # bytes of a line
 _LONGEST_ROW = 1 << 20  # bytes of lines that are a row of CSV together
-_PAIRS = re.compile(r"(?:^|[/?&,;\s])([^=/?&,;\s]+)=([^/?&,;\s]*)")  # as in person=17/part.parquet
 _ESCAPED = re.compile(rb"(?:\\u[0-9A-Fa-f]{4})+|\\/")
-_BLANKS = re.compile(r"[\s\ufeff]*")
 _DELIMITERS = ",;\t|"
 
 
@@ -46,105 +49,6 @@ def compared_lines(parts: Iterable[bytes], path: Path, inspection: Inspection) -
     lines.end(kept)
 
 
-def compare_document(
-    value: Any,
-    names: Collection[str],
-    inspection: Inspection,
-    elsewhere: set[Name] | None = None,
-) -> None:
-    """Compare the values of a document with the names that lead to them.
-
-    Values of other names are put into `elsewhere`.
-    """
-    try:
-        _compare_within(value, names, inspection, set() if elsewhere is None else elsewhere)
-    except RecursionError:
-        inspection.is_compared = False
-
-
-def _compare_within(
-    value: Any, names: Collection[str], inspection: Inspection, elsewhere: set[Name]
-) -> None:
-    if isinstance(value, dict):
-        are_statistics = "numRecords" in value  # of a Delta table
-        for name, each in value.items():
-            if are_statistics and name == "nullCount":
-                continue
-            _compare_name(str(name), inspection)
-            _compare_within(each, {*names, str(name)}, inspection, elsewhere)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            _compare_within(each, names, inspection, elsewhere)
-    elif isinstance(value, str):
-        if (within := document_in(value)) is not None:
-            _compare_within(within, names, inspection, elsewhere)
-        else:
-            inspection.look_at_tokens(_encoded(value), names, elsewhere=elsewhere)
-            compare_pairs(value, inspection)
-    elif isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        inspection.compare([value], names, elsewhere=elsewhere)
-
-
-def _compare_name(name: str, inspection: Inspection) -> None:
-    """Compare a name that may be an identity itself, or say which partition it is of."""
-    if "=" in name:
-        compare_pairs(name, inspection)
-    else:
-        inspection.look_at_tokens(_encoded(name))
-
-
-def compare_pairs(text: str, inspection: Inspection) -> None:
-    """Compare values after their names, as those of partitions in the paths of files."""
-    for name, value in _PAIRS.findall(text) if "=" in text else ():
-        of = unquote(name)
-        inspection.look_at_tokens(_encoded(unquote(value)), {of, of.rpartition(".")[2]})
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode(errors="replace")
-
-
-def document_in(text: str) -> Any:
-    """Parse a text as a JSON object or list; return None for other texts."""
-    found = _documents(text)
-    return found[0] if found is not None and len(found) == 1 else found
-
-
-def _documents(text: str) -> list[Any] | None:
-    """Return the objects and lists of JSON that a text consists of; None if of others."""
-    found, at = list[Any](), _next(text, 0)
-    try:
-        while at < len(text):
-            if text[at] not in "{[":
-                return None
-            value, end = _DECODER.raw_decode(text, at)
-            found.append(value)
-            at = _next(text, end)
-    except (ValueError, RecursionError):
-        return None
-    return found or None
-
-
-def _next(text: str, at: int) -> int:
-    """Return where the next character is that is no blank, nor a mark of the encoding."""
-    found = _BLANKS.match(text, at)
-    return found.end() if found else at
-
-
-def _every_value(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object with a list where it has a name several times."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        every: dict[str, list[Any]] = {}
-        for name, value in pairs:
-            every.setdefault(name, []).append(value)
-        found = {name: of if len(of) > 1 else of[0] for name, of in every.items()}
-    return found
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_every_value)
-
-
 class _Lines:
     """The lines of a text, of which those are read that have a value."""
 
@@ -167,8 +71,8 @@ class _Lines:
         """Tell whether a text begins with a document of several lines, as far as it is known."""
         if self._is_document is None and b"\n" in data.lstrip():
             text = data.lstrip().partition(b"\n")[0].decode(errors="replace")
-            begins = text[_next(text, 0) :][:1] in ("{", "[")
-            self._is_document = begins and not self._may_be_csv and document_in(text) is None
+            may_be = begins_document(text) and not self._may_be_csv
+            self._is_document = may_be and document_in(text) is None
         return self._is_document is True
 
     def compare(self, data: bytes, *, is_last: bool = False) -> None:
@@ -218,7 +122,7 @@ class _Lines:
         """Compare the rest of the text."""
         found = None
         if self.is_document(data) and self._inspection.spellings_in(_unescaped(data)):
-            found = _documents(data.decode(errors="replace"))
+            found = documents_in(data.decode(errors="replace"))
         if found is None:
             self.compare(data, is_last=True)
         else:
