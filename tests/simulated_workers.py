@@ -16,6 +16,7 @@ from erasable.core.remote import BlockSource, Job, Workers, _jobs, do, remote_ta
 from erasable.core.stored_table import Uses
 
 _numbers = itertools.count()
+_IN_A_ROW = 5  # deaths: after six trips without an answer the workers are given up
 
 
 class Slice(BlockSource):
@@ -79,6 +80,30 @@ class Simulated(Workers):
                 continue
             found[name] = pickle.loads(answer)
         return found
+
+    def die(self, share: float, seed: int) -> Counter[str]:
+        """Have workers die at a share of their jobs, before or after, but not at six in a row.
+
+        Returns the deaths, which are counted by the type of the job.
+        """
+        rng, deaths, n_last = np.random.default_rng(seed), Counter[str](), 0
+
+        def survives(name: str, job: Job) -> bool:
+            nonlocal n_last
+            dies = n_last < _IN_A_ROW and rng.random() < share
+            n_last += dies
+            deaths.update([type(job).__name__] * dies)
+            return not dies
+
+        def answers(name: str, job: Job) -> bool:
+            nonlocal n_last
+            if not survives(name, job):
+                return False
+            n_last = 0
+            return True
+
+        self.before, self.after = survives, answers
+        return deaths
 
     def kill(self, name: str) -> None:
         """Take a worker with all that it has, and start another."""

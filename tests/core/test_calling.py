@@ -37,8 +37,8 @@ def squares(workers: Simulated, n: int) -> list[int]:
 @settings(max_examples=examples(60), deadline=None)
 @given(n=st.integers(0, 20), n_workers=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
 def test_each_result_comes_once_whoever_dies(n: int, n_workers: int, seed: int) -> None:
-    rng, workers = np.random.default_rng(seed), Simulated(n_workers)
-    workers.before = workers.after = lambda name, job: bool(rng.random() > 0.2)
+    workers = Simulated(n_workers)
+    workers.die(0.2, seed)
     assert squares(workers, n) == [i * i for i in range(n)]
 
 

@@ -22,7 +22,6 @@ from erasable import Records, all_estimators, load
 from erasable.compose import make_column_transformer
 from erasable.core import _derived
 from erasable.core.errors import InvalidDataError, InvalidInputError, UnsupportedStepError
-from erasable.core.remote import Job
 from erasable.decomposition import PCA
 from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
 from erasable.linear_model import LogisticRegression, Ridge
@@ -51,12 +50,8 @@ def cases_of(names: set[str]) -> Iterator[Any]:
 
 def mortal(n_workers: int, seed: int) -> Simulated:
     """Return workers that die now and then, some with what they have done."""
-    workers, rng = Simulated(n_workers), np.random.default_rng(seed)
-
-    def survives(name: str, job: Job) -> bool:
-        return bool(rng.random() > 0.03)
-
-    workers.before = workers.after = survives
+    workers = Simulated(n_workers)
+    workers.die(0.03, seed)
     return workers
 
 

@@ -19,7 +19,6 @@ from erasable import Records
 from erasable.cluster import KMeans
 from erasable.compose import ColumnTransformer
 from erasable.core.errors import ErasableError, InvalidInputError
-from erasable.core.remote import Job
 from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
 from erasable.linear_model import LogisticRegression, Ridge
 from erasable.naive_bayes import BernoulliNB, GaussianNB
@@ -163,11 +162,7 @@ def test_files(case: Case) -> None:
 @settings(max_examples=examples(150), deadline=None)
 @pytest.mark.filterwarnings("ignore")
 def test_workers(case: Case, seed: int) -> None:
-    workers, rng = Simulated(2), np.random.default_rng(seed)
+    workers = Simulated(2)
     records = spread(case.table, case.cuts, workers, case.columns)
-
-    def survives(name: str, job: Job) -> bool:
-        return bool(rng.random() > 0.02)
-
-    workers.before = workers.after = survives
+    workers.die(0.02, seed)
     check(case, records)

@@ -84,14 +84,7 @@ def test_workers_may_die_at_any_job(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     visits, workers = Visits(), Simulated(3)
     records = spread_visits(visits, workers)
-    killed = []
-
-    def survives(name: str, job: Any) -> bool:
-        dies = rng.random() < 0.04
-        killed.extend([type(job).__name__] * dies)
-        return not dies
-
-    workers.before = workers.after = survives
+    killed = workers.die(0.04, seed)
     model, twin = make(name).fit(records), make(name).fit(visits.in_memory())
     assert model.digest() == twin.digest()
     for gone in [visits.furthest, *(rng.choice(visits.ids, 7) for _ in range(4))]:

@@ -23,7 +23,6 @@ from erasable.core.errors import (
     InvalidIdsError,
     InvalidInputError,
 )
-from erasable.core.remote import Job
 from erasable.preprocessing import StandardScaler
 from erasable.removal import (
     SCORES,
@@ -60,12 +59,7 @@ def remote(values: Any, ids: Any, cuts: Any, workers: Simulated, seed: Any = Non
     """Return records on workers, which die now and then where there is a seed."""
     records = spread(table(values, ids), cuts, workers, [f"x{j}" for j in range(values.shape[1])])
     if seed is not None:
-        rng = np.random.default_rng(seed)
-
-        def survives(name: str, job: Job) -> bool:
-            return bool(rng.random() > 0.02)
-
-        workers.before = workers.after = survives
+        workers.die(0.02, seed)
     return records
 
 

@@ -55,12 +55,8 @@ def table(values: Any = X, ids: Any = IDS, labels: Any = LABELS) -> pa.Table:
 
 
 def mortal() -> Simulated:
-    workers, rng = Simulated(3), np.random.default_rng(1)
-
-    def survives(name: str, job: Job) -> bool:
-        return bool(rng.random() > 0.03)
-
-    workers.before = workers.after = survives
+    workers = Simulated(3)
+    workers.die(0.03, 1)
     return workers
 
 

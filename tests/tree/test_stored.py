@@ -88,9 +88,7 @@ def test_large_nodes_on_a_cluster(n_workers: int, monkeypatch: pytest.MonkeyPatc
     assert workers.asked["Call"] >= n_workers
     trips = workers.asked["RunHidden"] / n_workers
     assert workers.sent_by["Call"] < 44 * n * 2 * n_workers * trips + 4_000 * workers.asked["Call"]
-    rng = np.random.default_rng(0)
-    killed = []
-    workers.before = lambda name, job: bool(rng.random() > 0.05) or killed.append(name) is not None
+    killed = workers.die(0.05, seed=0)
     for gone in visits.requests():
         gone = live(model, gone)
         for each in (model, twin):

@@ -19,7 +19,6 @@ from sklearn.base import clone
 import erasable
 from effort import examples
 from erasable import Records
-from erasable.core.remote import Job
 from erasable.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -151,15 +150,11 @@ def test_files(case: Case) -> None:
 @settings(max_examples=examples(60), deadline=None)
 @pytest.mark.filterwarnings("ignore")
 def test_workers(case: Case, n_workers: int, seed: int) -> None:
-    workers, rng = Simulated(n_workers), np.random.default_rng(seed)
+    workers = Simulated(n_workers)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TreeModel, "_gathered", case.gathered)
         records = spread(case.table, case.cuts, workers, weights=case.weight)
-
-        def survives(name: str, job: Job) -> bool:
-            return bool(rng.random() > 0.03)
-
-        workers.before = workers.after = survives
+        workers.die(0.03, seed)
         check(case, case.model, records)
 
 
