@@ -20,6 +20,8 @@ from erasable.preprocessing import StandardScaler
 from erasable.svm import LinearSVC, LinearSVR, _active_set
 from erasable.svm._active_set import ActiveSet
 
+pytestmark = pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
+
 COLUMNS = {
     "normal": lambda rng, n: rng.normal(size=n),
     "skewed": lambda rng, n: np.exp(4 * rng.normal(size=n)),
