@@ -874,6 +874,78 @@ def test_an_object_that_another_program_puts_meanwhile_stays(s3: Server) -> None
     assert verdict.word == PURGED, verdict.reason
 
 
+def test_a_place_that_is_one_object(s3: Server) -> None:
+    bucket = s3.bucket(versions="Enabled")
+    for _ in range(2):
+        _put(s3, bucket, "a.csv", b"mail\nann@example.org\nbob@example.org\n")
+    plan, verdict = erased(target(f"s3://{bucket}/a.csv"), "ann@example.org")
+    assert verdict.word == PURGED, verdict.reason
+    assert plan.changed == {"a.csv": 1, "a.csv (older version)": 1}
+    assert [*s3.everything(bucket).values()] == [b"mail\nbob@example.org\n"]
+
+
+@pytest.mark.parametrize("versions", ["", "Enabled"])
+def test_nothing_in_a_bucket_has_the_name_of_a_partition(s3: Server, versions: str) -> None:
+    """As objects that stand for a folder, and as marks that an object is deleted."""
+    bucket = s3.bucket(versions=versions)
+    for who in ("ann", "bob"):
+        for name in ("/", "/day=3/", "/day=3/a.csv", "_$folder$"):
+            data = b"n\n1\n" if name.endswith(".csv") else b""
+            _put(s3, bucket, f"lake/mail={who}@example.org{name}", data)
+    _put(s3, bucket, "lake/empty/", b"")
+    s3.client.delete_object(Bucket=bucket, Key="lake/mail=bob@example.org/day=3/")
+    before = s3.everything(bucket)
+    _, verdict = erased(target(f"s3://{bucket}/lake"), "ann@example.org")
+    assert s3.everything(bucket) == {k: data for k, data in before.items() if "ann@" not in k}
+    assert verdict.word == PURGED, verdict.reason
+
+
+@pytest.mark.parametrize("n", [1, 100])
+def test_an_object_that_is_put_while_it_is_copied_is_searched(s3: Server, n: int) -> None:
+    """It was passed over, whatever it held."""
+    bucket = s3.bucket()
+    _put(s3, bucket, "a.csv", b"mail\nann@example.org\nbob@example.org\n")
+    notes = [f"ann@example.org said {at}".encode() for at in range(n)]
+    _put(s3, bucket, "notes.txt", b"nobody said")
+    opened = target(f"s3://{bucket}")
+    call, n_asked = opened._store.fs.call_s3, 0  # type: ignore[attr-defined]
+
+    def late(method: str, *args: Any, **more: Any) -> Any:
+        nonlocal n_asked
+        if method == "head_object" and more["Key"] == "notes.txt" and notes:
+            n_asked += 1
+            if n_asked % 2 == 0:  # after it was copied
+                _put(s3, bucket, "notes.txt", notes.pop())
+        return call(method, *args, **more)
+
+    plan = opened.find(Named("ann@example.org"))
+    opened.erase(plan)
+    opened._store.fs.call_s3 = late  # type: ignore[attr-defined]
+    if n == 1:
+        assert opened.scan(plan.marks, plan.living).where == ["notes.txt"]
+    else:
+        with refused("'notes.txt' in .* is changed by another program again and again"):
+            opened.scan(plan.marks, plan.living)
+
+
+def test_objects_with_names_that_no_file_can_have() -> None:
+    """Nor two files in one folder."""
+    fsspec = pytest.importorskip("fsspec.implementations.memory")
+    fs = fsspec.MemoryFileSystem()
+    end = f"{'y' * 150}/{'z' * 300}/notes.txt"
+    for name in (f"a/{end}", f"b/{end}", "../../notes.txt", "./a//notes.txt"):
+        said = b"ann@example.org said" if name.startswith("a/") else b"nobody said"
+        fs.store[f"/with-names/{name}"] = fsspec.MemoryFile(fs, f"/with-names/{name}", said)
+    fs.pipe_file("/with-names/a.csv", b"mail\nann@example.org\nbob@example.org\n")
+    opened = target("memory://with-names")
+    _, verdict = erased(opened, "ann@example.org")
+    assert verdict.reason == "1 of 1 values of these records are still in notes.txt"
+    with opened._store.paths() as paths:  # type: ignore[attr-defined]
+        said = sorted(path.read_bytes() for path in paths)
+        assert all(path.resolve().is_relative_to(root) for path, root in paths.items())
+    assert said == [b"ann@example.org said", b"mail\nbob@example.org\n", *[b"nobody said"] * 3]
+
+
 def test_stores_without_a_bucket_or_a_driver(s3: Server) -> None:
     with refused("is not there"):
         target("s3://no-such-bucket/lake").find(Named("a"))

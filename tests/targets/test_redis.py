@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,7 @@ from corpus import MANY, ONE, SOME, VECTORS, N, data_of, email, text, there
 from redis_server import RedisServer
 from refusals import refused
 
+from erasable.workspace.targets import redis as redis_module
 from erasable.workspace.targets.protocol import Settings, Subject
 from erasable.workspace.targets.redis import RedisTarget
 from erasable.workspace.targets.verdicts import NOT_PROVED, PURGED
@@ -109,7 +111,7 @@ def test_subjects_of_json_and_keys(server: Server, pattern: str, field: str, per
     server.fill(20)
     with RedisTarget(server.place(pattern), Settings((Subject(field, "id"),))) as target:
         plan, _ = erased(target, person)
-    assert plan.keys == {pattern: ["json:7"]}
+    assert [each.key for each in plan.keys[pattern]] == ["json:7"]
     assert server.client.exists("json:7", "json:8", "doc:7") == 2
 
 
@@ -123,13 +125,14 @@ def test_other_types_and_names_that_are_no_text(server: Server) -> None:
     server.client.set("plain", email(1))
     entry = server.client.xinfo_stream("stream")["last-generated-id"].decode()
     for field, keys in (
-        ("value", [("LREM", "list", "0", email(1)), ("SREM", "set", email(1)), "plain",
+        ("value", [("LREM", "list", "0", email(1)), ("SREM", "set", email(1)), ("DEL", "plain"),
                    ("ZREM", "sorted", email(1))]),
-        ("user", [("XDEL", "stream", entry), b"\xff\xfe".decode(errors="surrogateescape")]),
+        ("user", [("XDEL", "stream", entry), ("DEL", "\udcff\udcfe")]),
     ):  # fmt: skip
         with RedisTarget(server.place("*"), Settings((Subject(field, "id"),))) as target:
             plan = target.find(Named(email(1)))
-            assert plan.keys == {"*": sorted(keys, key=repr)}
+            found = [(each.words[0], each.key, *each.words[1:]) for each in plan.keys["*"]]
+            assert sorted(found) == sorted(keys)
             target.erase(plan)
             target.erase(plan)  # keys that are gone are no error
     assert {*server.client.keys()} == {b"list", b"stream"}
@@ -230,6 +233,181 @@ def test_a_key_that_is_a_persons_leaves_whole(server: Server) -> None:
     with RedisTarget(server.place(), Settings((Subject("key", "id"),))) as target:
         erased(target, "ann", "h:ann", "s:ann")
     assert set(server.client.keys()) == {b"doc:bob", b"doc:h:bob", b"doc:s:bob"}
+
+
+LEAVING, STAYING = [email(at) for at in range(20)], [email(at) for at in range(100, 120)]
+_KINDS = ("list", "set", "zset", "hash", "string", "json")
+
+
+class Client:
+    """Another client, which does what is drawn to keys of all types."""
+
+    def __init__(self, server: Server, seed: int, kinds: Sequence[str]) -> None:
+        self.client, self.random, self.kinds = server.client, random.Random(seed), kinds
+        for at in range(150):
+            self._make(f"doc:{at}")
+
+    def change(self) -> None:
+        """Change half of the keys."""
+        for at in range(150):
+            key, name = f"doc:{at}", self._anybody()
+            kind = self.client.type(key).decode()
+            drawn = self.random.randrange(4)
+            if drawn == 0 or kind == "none":
+                self._make(key)
+            elif drawn == 1 and kind == "list":  # what was at a place is at another
+                self.client.lpop(key)
+                self.client.lpush(key, name, self._anybody())
+            elif drawn == 1 and kind == "set":
+                self.client.srem(key, min(self.client.smembers(key)))
+                self.client.sadd(key, name)
+            elif drawn == 1 and kind == "zset":
+                self.client.zadd(key, {name: 7.0})
+            elif drawn == 1 and kind == "stream":
+                self.client.xadd(key, {"user": name})
+            elif drawn == 1 and kind == "hash":
+                self.client.hset(key, "user", name)
+            elif drawn == 2 and kind == "hash":  # it is still the same person's
+                self.client.hincrby(key, "n", 1)
+
+    def _anybody(self) -> str:
+        return self.random.choice([*LEAVING, *STAYING])
+
+    def _make(self, key: str) -> None:
+        """Make a key anew, of any type, with records of anybody."""
+        people = [self._anybody() for _ in range(6)]
+        self.client.delete(key)
+        match self.random.choice(self.kinds):
+            case "list":
+                self.client.rpush(key, *people)
+            case "set":
+                self.client.sadd(key, *people)
+            case "zset":
+                self.client.zadd(key, {each: at for at, each in enumerate(people)})
+            case "stream":  # the ids of others, which a client may give
+                for at, each in enumerate(people, 1):
+                    self.client.xadd(key, {"n": at, "user": each}, id=f"{at}-1")
+            case "hash":
+                self.client.hset(key, mapping={"user": people[0], "n": 1})
+            case "string":
+                self.client.set(key, people[0])
+            case "json":
+                self.client.set(key, json.dumps({"user": people[0], "n": 1}))
+
+    def records(self) -> dict[bytes, list[Any]]:
+        """Return what all keys hold, in order, with the person of each record."""
+        found = {}
+        for key in self.client.keys("doc:*"):
+            kind = self.client.type(key).decode()
+            match kind:
+                case "list":
+                    own = [(each, each) for each in self.client.lrange(key, 0, -1)]
+                case "set":
+                    own = [(each, each) for each in sorted(self.client.smembers(key))]
+                case "zset":
+                    own = [(e[0], e) for e in self.client.zrange(key, 0, -1, withscores=True)]
+                case "stream":
+                    own = [(each[1][b"user"], each) for each in self.client.xrange(key)]
+                case "hash":
+                    held = self.client.hgetall(key)
+                    own = [(held[b"user"], held)]
+                case _:
+                    text = self.client.get(key)
+                    is_json = text.startswith(b"{")
+                    own = [(json.loads(text)["user"].encode() if is_json else text, text)]
+            if own:  # a stream may have no entry
+                found[key] = [(kind, who.decode(), each) for who, each in own]
+        return found
+
+
+def of_others(records: dict[bytes, list[Any]]) -> dict[bytes, list[Any]]:
+    """Return the records of people who stay; a key without any is not there."""
+    own = {key: [each for each in of if each[1] in STAYING] for key, of in records.items()}
+    return {key: of for key, of in own.items() if of}
+
+
+class Late(RedisTarget):
+    """A target beside another client, which changes keys before the first three deletions."""
+
+    client: Client
+
+    def delete(self, keys: Sequence[Any]) -> None:
+        """Have keys changed, and delete what was found before."""
+        self.n_changed = getattr(self, "n_changed", 0) + 1
+        if self.n_changed <= 3:
+            self.client.change()
+        before = of_others(self.client.records())
+        super().delete(keys)
+        self.lost = getattr(self, "lost", False) or of_others(self.client.records()) != before
+
+
+ANYBODY = Settings((Subject("value", "email"), Subject("user", "email")))
+_WITHOUT_A_LOOK = "redis.pcall(ARGV[3], KEYS[1], unpack(ARGV, 4, 2 + tonumber(ARGV[2])))"
+
+
+@pytest.mark.parametrize("server", [()], indirect=True, ids=["snapshot"])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kinds", [_KINDS, (*_KINDS, "stream")], ids=["none", "streams"])
+@pytest.mark.parametrize("is_control", [False, True], ids=["checked", "control"])
+def test_another_client_changes_keys_between_search_and_deletion(
+    server: Server,
+    seed: int,
+    kinds: Sequence[str],
+    is_control: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The control: who deletes by keys alone takes what is of others by then.
+
+    A stream keeps the bytes of deleted entries as long as others are in the same part of it.
+    """
+    if is_control:
+        monkeypatch.setattr(redis_module, "_DELETE", _WITHOUT_A_LOOK)
+    client = Client(server, seed, kinds)
+    with Late(server.place(), ANYBODY) as target:
+        target.client = client
+        _, verdict = erased(target, *LEAVING)
+    assert target.lost == is_control
+    left = client.records()
+    assert left == of_others(left)
+    server.client.config_set("rdbcompression", "no")
+    server.client.save()
+    parts = data_of([server.folder / "dump.rdb"])
+    n_left = there(parts, [each.encode() for each in LEAVING])
+    assert verdict.word == (NOT_PROVED if n_left else PURGED)
+    assert bool(n_left) == ("stream" in kinds)
+    stay = {each[1] for of in left.values() for each in of}
+    assert there(parts, [each.encode() for each in stay]) == len(stay) > 10
+
+
+@pytest.mark.parametrize("server", [()], indirect=True, ids=["snapshot"])
+@pytest.mark.parametrize("n", [1, 1_000])
+def test_a_key_becomes_one_of_another_type_while_it_is_read(
+    server: Server, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was passed over, as if it had nothing of anybody."""
+    server.client.sadd("doc:1", email(1), email(2))
+    n_read = 0
+    kinds = {"set": ("rpush", "lrange"), "list": ("sadd", "smembers")}
+    readers = dict(redis_module._READERS)
+
+    def late(kind: str) -> Any:
+        def read(pipe: Any, key: bytes) -> Any:
+            nonlocal n_read
+            n_read += 1
+            if n_read <= n:
+                server.client.delete(key)
+                getattr(server.client, kinds[kind][0])(key, email(1), email(2))
+            return readers[kind](pipe, key)
+
+        return read
+
+    with RedisTarget(server.place(), Settings(ANYBODY.subjects[:1])) as target:
+        monkeypatch.setattr(redis_module, "_READERS", readers | {k: late(k) for k in kinds})
+        if n > 1:
+            with refused("could not be read"):
+                target.find(Named(email(1)))
+        else:
+            assert target.find(Named(email(1))).n_records == {email(1): 1}
 
 
 def test_commands_that_the_server_does_not_allow(tmp_path: Path) -> None:

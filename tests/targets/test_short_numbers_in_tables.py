@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import fnmatch
+import io
 import json
+import re
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -16,7 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from erasable.workspace.targets import decoding, kinds, residue
+from erasable.workspace.targets import decoding, kinds, residue, stores
 from erasable.workspace.targets.avro import AvroFile
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import Settings, Subject
@@ -134,6 +138,164 @@ def test_numbers_of_other_columns_name_nobody(
         found = target.scan(plan.marks, plan.living)
     assert found.n_left == 1
     assert found.where
+
+
+# -- object stores ---------------------------------------------------------------------------------
+
+MANY = pa.table({
+    "person": range(20), "age": [17] * 20, "visits": [at % 3 + 16 for at in range(20)],
+    "text": ["17 have said the same"] * 20,
+})  # fmt: skip
+IN_BUCKETS = {  # with an object that has the number
+    "parquet": "part-17.parquet",
+    "csv": "day=17/rows.csv",
+    "json lines": "rows.jsonl",
+    "folders": "person=17/part-17.parquet",
+    "folders of csv": "person=17/day=17/rows.csv",
+    "folders of json lines": "day=16/person=17/rows.jsonl",
+    "delta": "*.parquet",
+    "delta by person": "person=17/*.parquet",
+    "iceberg": "data/*.parquet",
+}
+
+
+def _put_rows(s3: Any, bucket: str, kind: str, folder: Path) -> str:
+    """Write rows into a bucket; return their place."""
+    place = f"s3://{bucket}/{_above(kind)}/lake"
+    if kind.startswith("delta"):
+        deltalake = pytest.importorskip("deltalake", reason="extra delta")
+        by = "person" if kind == "delta by person" else None
+        deltalake.write_deltalake(place, MANY, partition_by=by)
+        return f"delta:{place}"
+    if kind == "iceberg":
+        sql = pytest.importorskip("pyiceberg.catalog.sql", reason="extra iceberg")
+        uri = f"sqlite:///{folder}/catalog.db"
+        catalog = sql.SqlCatalog(
+            "tests", uri=uri, warehouse=f"s3://{bucket}/none", **{"s3.endpoint": s3.url}
+        )
+        catalog.create_namespace("own")
+        catalog.create_table("own.rows", schema=MANY.schema, location=place).append(MANY)
+        catalog.close()
+        return f"iceberg:{uri}#own.rows"
+    for name, rows in _named(kind).items():
+        data = io.BytesIO()
+        if name.endswith(".parquet"):
+            pq.write_table(rows, data)
+        elif name.endswith(".csv"):
+            pc.write_csv(rows, data)
+        else:
+            data.write("".join(f"{json.dumps(row)}\n" for row in rows.to_pylist()).encode())
+        key = f"{_above(kind)}/lake/{name}"
+        s3.client.put_object(Bucket=bucket, Key=key, Body=data.getvalue())
+    return place
+
+
+def _above(kind: str) -> str:
+    """Return the name of a folder above a place, which says nothing of it.
+
+    Files of Iceberg have the whole path: there "person=17" would say what it says elsewhere.
+    """
+    return "17/day=17" if kind == "iceberg" else "person=17"
+
+
+def _named(kind: str) -> dict[str, pa.Table]:
+    """Return the rows of each object."""
+    if not kind.startswith("folders"):
+        return {IN_BUCKETS[kind]: MANY}
+    names = (IN_BUCKETS[kind].replace("person=17", f"person={at}") for at in range(20))
+    rows = MANY.drop_columns("person")
+    return {name: rows.slice(at, 1) for at, name in enumerate(names)}
+
+
+def _people_in(objects: dict[str, bytes]) -> list[int]:
+    """Return the people of all rows of objects, as other readers find them."""
+    found: list[int] = []
+    for key, data in objects.items():
+        if key.endswith(".parquet") and "_delta_log" not in key:
+            rows = pq.ParquetFile(io.BytesIO(data)).read()
+        elif key.endswith(".csv"):
+            rows = pa.Table.from_pylist(list(csv.DictReader(io.StringIO(data.decode()))))
+        elif key.endswith(".jsonl"):
+            rows = pa.Table.from_pylist([json.loads(line) for line in data.splitlines()])
+        else:
+            assert not re.search(rb'person\\*"?[:=] *\\*"?17\b', data)
+            continue
+        of_folder = re.search(r"person=(\d+)/", key)
+        own = rows["person"].to_pylist() if "person" in rows.schema.names else None
+        found += map(int, own or [of_folder[1]] * len(rows) if of_folder else own or [])
+    return sorted(found)
+
+
+@pytest.mark.parametrize("kind", IN_BUCKETS)
+def test_numbers_of_other_columns_in_an_object_store(
+    s3: Any, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: an object of before is told."""
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")  # of Delta
+    bucket = s3.bucket()
+    place = _put_rows(s3, bucket, kind, tmp_path)
+
+    def objects() -> dict[str, bytes]:
+        every = {key.partition("?")[0]: data for key, data in s3.everything(bucket).items()}
+        return {key.removeprefix(f"{_above(kind)}/lake/"): data for key, data in every.items()}
+
+    before = objects()
+    (name,) = fnmatch.filter(before, IN_BUCKETS[kind])
+    with kinds.opened(place, Settings((Subject("person", "integer"),))) as target:
+        plan, verdict = erased(target, 17, "17")
+        assert sum(plan.changed.values()) == 1
+        assert _people_in(objects()) == [at for at in range(20) if at != 17]
+        assert (verdict.word, verdict.reason) == (PURGED, None)
+        folder, _, own = name.rpartition("/")
+        again = "/".join(filter(None, (_above(kind), "lake", folder, f"again-{own}")))
+        s3.client.put_object(Bucket=bucket, Key=again, Body=before[name])
+        found = target.scan(plan.marks, plan.living)
+    assert (found.n_left, found.where) == (1, ["*" if "17" in own else f"again-{own}"])
+
+
+FOLDERS = {  # of a file of which others have the number, and whether it names the person 17
+    "person=3/day=17/rows": False,
+    "day=17/person=3/rows": False,
+    "person=3/17": False,
+    "person=3/17 rows": False,
+    "person=3/person=17/rows": True,
+    f"person=17/{'x' * 200}/rows": True,
+    "day=3/person=17/rows": True,
+}
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
+@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("is_local", [True, False], ids=["folder", "objects"])
+def test_numbers_in_names_of_folders(
+    tmp_path: Path, name: str, ending: str, is_local: bool
+) -> None:
+    data = io.BytesIO()
+    if ending == ".parquet":
+        pq.write_table(pa.table({"age": [17]}), data)
+    else:
+        data.write(b"age\n17\n" if ending == ".csv" else b'{"age": 17}\n')
+    fsspec = pytest.importorskip("fsspec", reason="extra objects")
+    fs = fsspec.filesystem("file" if is_local else "memory")
+    root = str(tmp_path)
+    fs.makedirs(f"{root}/{name}".rpartition("/")[0], exist_ok=True)
+    fs.pipe_file(f"{root}/{name}{ending}", data.getvalue())
+    marks = Marks()
+    marks.add(17, column="person")
+    found = stores.search([stores.opened_store(root if is_local else f"memory:/{root}")], marks,
+                          Marks())  # fmt: skip
+    assert (found.n_left, found.compared) == (FOLDERS[name], True)
+
+
+def test_folders_above_a_place_give_no_columns(tmp_path: Path) -> None:
+    """They are no names of the place: a table without the column may have it anywhere."""
+    path = tmp_path / "person=3" / "place" / "rows.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"age": [17]}), path)
+    marks = Marks()
+    marks.add(17, column="person")
+    for root, is_there in ((path.parent, True), (tmp_path, False)):
+        assert residue.search([path], marks, Marks(), {path: root}).n_left == is_there
 
 
 TEXTS = {  # of files, and whether they have the person 17

@@ -65,8 +65,11 @@ class Store(ABC):
 
     @abstractmethod
     @contextmanager
-    def paths(self) -> Iterator[list[Path]]:
-        """Have all files under paths, those of a store as copies, inside the block."""
+    def paths(self) -> Iterator[dict[Path, Path]]:
+        """Have all files under paths, those of a store as copies, inside the block.
+
+        Each is given with the folder below which its path is its name in the place.
+        """
 
     def names(self) -> list[str]:
         """Return the names of all files, and of folders, also of those without files."""
@@ -186,9 +189,9 @@ class LocalStore(Store):
                 break
 
     @contextmanager
-    def paths(self) -> Iterator[list[Path]]:
+    def paths(self) -> Iterator[dict[Path, Path]]:
         """Have all files under their paths."""
-        yield [self._root / blob.name for blob in self.blobs()]
+        yield {self._root / blob.name: self._root for blob in self.blobs()}
 
     def clean(self) -> list[str]:
         """Remove files that an attempt left which was killed, and partitions without files."""

@@ -15,7 +15,7 @@ from erasable.core._arrow_files import refuse_encrypted
 from erasable.workspace.targets.embedded import look_for_frames
 from erasable.workspace.targets.inspection import Inspection, Undecodable, is_bytes, leaves
 from erasable.workspace.targets.nested_values import compare_document, document_in
-from erasable.workspace.targets.text_lines import folders_of
+from erasable.workspace.targets.text_lines import columns_of_folders, folders_of
 
 _ROWS = 1 << 16
 _TEXTS = ("STRING", "NONE", "JSON", "ENUM")
@@ -28,11 +28,10 @@ def look_at_parquet(file: BinaryIO, path: Path, inspection: Inspection, depth: i
         metadata = parquet.read_metadata(file)
         own = _with_dictionaries(metadata)
         with parquet.ParquetFile(file, read_dictionary=own, pre_buffer=False) as found:
-            folders = folders_of(path)
-            if "_delta_log" in folders:  # also within it, as sidecars are
+            if "_delta_log" in folders_of(path, inspection):  # also within it, as sidecars are
                 _look_at_log(found, inspection)
                 return
-            of_folders = [name.partition("=")[0] for name in folders if "=" in name]
+            of_folders = columns_of_folders(path, inspection)
             _look_at_notes(found.schema_arrow, inspection)
             for batch in found.iter_batches(_ROWS, use_threads=False):
                 look_at_batch(batch, inspection, of_folders)

@@ -202,7 +202,7 @@ def _inspect_zip(file: BinaryIO, path: Path, inspection: Inspection, depth: int)
                 with archive.open(each) as member:
                     parts = iter(partial(member.read, AT_ONCE), b"")
                     with _as_file(parts) as decoded:
-                        _inspect(decoded, path / each.filename, inspection, depth + 1)
+                        _inspect(decoded, path / each.filename.lstrip("/"), inspection, depth + 1)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # also of a password
         raise Undecodable(f"it is a damaged or encrypted archive ({type(error).__name__})") from (
             error
@@ -215,7 +215,7 @@ def _inspect_unknown(file: _File, path: Path, inspection: Inspection) -> None:
         inspection.is_compared = False
         look_for_frames(file, inspection)
         return
-    is_log = folders_of(path)[-1:] == ["_delta_log"]
+    is_log = folders_of(path, inspection)[-1:] == ["_delta_log"]
     parts = compared_lines(iter(partial(file.read, AT_ONCE), b""), path, inspection)
     for block in overlapping(parts, inspection.overlap):
         (inspection.look_at_metadata if is_log else inspection.look_at_text)(block)

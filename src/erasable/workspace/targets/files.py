@@ -69,7 +69,8 @@ class FilesTarget(Target):
         self._check_all_named(blobs)
         counts, plan.changed = plan.changed, {}
         for label, n in counts.items():
-            name = residue.shown(_public_name(label), plan.marks)
+            only = self.shown.rpartition("/")[2] if label[:1] in ("", "\0") else ""
+            name = residue.shown(_public_name(only + label), plan.marks)
             plan.changed[name] = plan.changed.get(name, 0) + n
         plan.reasons = linked([self._store]) if plan else []
         return plan

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -89,6 +90,7 @@ class Inspection:
         self.is_compared = True  # whether all values of all files were compared
         self.parts: dict[str, Parts] = {}  # by manifest
         self.summaries: list[Summary] = []  # in the file that is looked at
+        self.root: Path | None = None  # below which its path is its name, if that is known
         self.n_cut = 0  # beginnings of values, in metadata
 
     @property
@@ -106,9 +108,9 @@ class Inspection:
         """Whether any of them is next to the name of its field."""
         return bool(self._near)
 
-    def begin(self) -> None:
-        """Begin with another file."""
-        self.found, self.summaries = set(), []
+    def begin(self, root: Path | None = None) -> None:
+        """Begin with another file, whose path is its name below a folder."""
+        self.found, self.summaries, self.root = set(), [], root
         self._bytes.forget()
         self._vectors.forget()
         self._in_metadata.forget()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 from redis.exceptions import RedisError, ResponseError
@@ -16,10 +17,12 @@ from redis.exceptions import RedisError, ResponseError
 from erasable.core.errors import SourceError
 from erasable.workspace.targets.addresses import Address, refused_as
 from erasable.workspace.targets.protocol import Records, RecordTarget, Settings
+from erasable.workspace.targets.records import is_any, leaves
 
 _KEY, _VALUE = "key", "value"  # the fields of a key, and of a text that is no JSON
 _AT_ONCE = 500  # keys of a batch
 _TIMEOUT = 60  # seconds that a server has for an answer
+_ATTEMPTS = 5  # to read a key that becomes one of another type meanwhile
 _PAUSE = 0.05  # seconds between questions whether a file is written
 _MODULE = "ReJSON-RL"  # the type of JSON of a server that has the module
 
@@ -34,6 +37,9 @@ class RedisTarget(RecordTarget):
     type of the JSON module; or ``key``: what the ``*`` of a pattern with one stands for. Other
     texts have the one field ``value``. Each member of a list, set or sorted set, and each entry of
     a stream, is a record of its own, with these fields: those of others stay in the key.
+
+    The server deletes in a script (``EVAL``) what is still of the same type and names the same
+    people. What another client has changed since it was read stays, and is found again.
 
     The server writes its files anew, as ``BGREWRITEAOF`` and ``BGSAVE`` do, and without compression
     this time, so that they can be searched. They are searched if this program sees the server's
@@ -75,15 +81,14 @@ class RedisTarget(RecordTarget):
             yield self._records(given)
 
     def delete(self, keys: Sequence[Any]) -> None:
-        """Delete keys."""
+        """Delete keys and members that name whom they named when they were found."""
         with self._refused("could not be changed"):
             for at in range(0, len(keys), _AT_ONCE):
-                some = keys[at : at + _AT_ONCE]
-                if whole := [_as_bytes(key) for key in some if isinstance(key, str)]:
-                    self._client.delete(*whole)
+                some = [_Member(*key) for key in keys[at : at + _AT_ONCE]]
                 with self._client.pipeline(transaction=False) as pipe:
-                    for command, *words in (key for key in some if not isinstance(key, str)):
-                        pipe.execute_command(command, *map(_as_bytes, words))
+                    for each in self._as_they_are(some):
+                        words = (each.kind, str(len(each.words)), *each.words, *each.names)
+                        pipe.eval(_DELETE, 1, _as_bytes(each.key), *map(_as_bytes, words))
                     pipe.execute()
 
     def compact(self) -> list[str]:
@@ -135,28 +140,79 @@ class RedisTarget(RecordTarget):
     # -- records ------------------------------------------------------------------------------
 
     def _records(self, keys: Sequence[bytes]) -> Records:
-        with self._client.pipeline(transaction=False) as pipe:
-            for key in keys:
-                pipe.type(key)
-            kinds = [kind.decode() for kind in pipe.execute()]
-            for key, kind in zip(keys, kinds, strict=True):
-                read: Callable[[Any, bytes], Any] = _READERS.get(kind, _nothing)
-                read(pipe, key)
-            held = pipe.execute(raise_on_error=False)
+        for _ in range(_ATTEMPTS):
+            with self._client.pipeline(transaction=False) as pipe:
+                for key in keys:
+                    pipe.type(key)
+                kinds = [kind.decode() for kind in pipe.execute()]
+            members = [_Member(kind, _as_key(key)) for key, kind in zip(keys, kinds, strict=True)]
+            held = self._read(members)
+            errors = [each for each in held if isinstance(each, Exception)]
+            if not errors:
+                break
+        else:
+            raise errors[0]
         numbered = [each.field for each in self.settings.subjects if _MEMBER.match(each.field)]
         if numbered and not _REMOVES.keys().isdisjoint(kinds):
             raise SourceError(
                 f"{self.shown!r} has lists, sets or streams, whose members are records; "
                 f"expected a field of a member, as {_VALUE!r} or 'user'; came {numbered[0]!r}"
             )
-        of_key = zip(keys, kinds, held, strict=True)
         found = [
             (by, {**document, _KEY: self._named(key)})
-            for key, kind, each in of_key
-            for by, document in _parts(kind, _as_key(key), each)
+            for key, own, each in zip(keys, members, held, strict=True)
+            for by, document in self._parts(own, each)
         ]
         documents = [document for _, document in found]
         return Records.of_documents([by for by, _ in found], documents, self.settings.subjects)
+
+    def _read(self, members: Iterable[_Member]) -> list[Any]:
+        """Return what keys hold; an error for one of another type."""
+        with self._client.pipeline(transaction=False) as pipe:
+            for each in members:
+                read: Callable[[Any, bytes], Any] = _READERS.get(each.kind, _nothing)
+                read(pipe, _as_bytes(each.key))
+            found: list[Any] = pipe.execute(raise_on_error=False)
+        return found
+
+    def _as_they_are(self, members: Sequence[_Member]) -> Iterator[_Member]:
+        """Return members, documents that name the same people with the hash of what they are."""
+        documents = [each for each in members if each.kind in _DOCUMENTS and each.names]
+        held = dict(zip(documents, self._read(documents), strict=True))
+        for each in members:
+            if each not in held:
+                yield each
+            elif self._named_in(_document(each.kind, held[each])) == each.names:
+                names = (_DOCUMENTS[each.kind], hashlib.sha1(held[each]).hexdigest())
+                yield each._replace(names=names)
+
+    def _parts(self, key: _Member, held: Any) -> Iterator[tuple[_Member, Mapping[str, Any]]]:
+        """Return the records of a key: by what they are deleted, and their fields."""
+        if key.kind not in _REMOVES or not held:  # an empty stream
+            document = _document(key.kind, held)
+            names = self._pairs(held) if key.kind == "hash" else self._named_in(document)
+            yield key._replace(names=names), document
+            return
+        for each in held:
+            member, entry = each if key.kind == "stream" else (each, None)
+            own = key._replace(words=(*_REMOVES[key.kind], _as_key(member)))
+            if entry is None:
+                yield own, _document("string", member)
+            else:
+                yield own._replace(names=self._pairs(entry)), _document("hash", entry)
+
+    def _pairs(self, held: Mapping[bytes, bytes]) -> tuple[str, ...]:
+        """Return the names and values of the fields that say whose a record is."""
+        own = {name: value for name, value in held.items() if self._is_subject(_as_text(name))}
+        return tuple(_as_key(each) for pair in own.items() for each in pair)
+
+    def _named_in(self, document: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return what a document says of whose it is, as a hash."""
+        own = [pair for pair in leaves(document) if self._is_subject(pair[0])]
+        return (hashlib.sha256(repr(own).encode()).hexdigest(),) if own else ()
+
+    def _is_subject(self, name: str) -> bool:
+        return is_any(name, {each.field for each in self.settings.subjects})
 
     def _named(self, key: bytes) -> str:
         """Return what the star of the pattern stands for."""
@@ -213,6 +269,40 @@ class RedisTarget(RecordTarget):
 _WRITING = ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
 
 
+class _Member(NamedTuple):
+    """A key, or a member of one, by which it is deleted."""
+
+    kind: str  # type of the key
+    key: str
+    words: tuple[str, ...] = ("DEL",)  # the command, and what comes after the key
+    names: tuple[str, ...] = ()  # whose it is: fields and their values, or a hash of a document
+
+
+_DELETE = """
+local kind, n = ARGV[1], tonumber(ARGV[2])
+local function holds(name, value)
+    if kind == 'hash' then
+        return redis.call('HGET', KEYS[1], name) == value
+    elseif kind ~= 'stream' then
+        return redis.sha1hex(redis.call(name, KEYS[1])) == value
+    end
+    local entry = redis.call('XRANGE', KEYS[1], ARGV[4], ARGV[4])[1]
+    for at = 1, entry and #entry[2] or 0, 2 do
+        if entry[2][at] == name and entry[2][at + 1] == value then return true end
+    end
+    return false
+end
+if redis.call('TYPE', KEYS[1]).ok ~= kind then return 0 end
+for at = 3 + n, #ARGV, 2 do
+    if not holds(ARGV[at], ARGV[at + 1]) then return 0 end
+end
+return redis.call(ARGV[3], KEYS[1], unpack(ARGV, 4, 2 + n))
+"""
+"""Carry out a command on a key if it has a type, and holds what it held."""
+
+_DOCUMENTS = {"string": "GET", _MODULE: "JSON.GET"}  # which a script cannot look into
+
+
 def _nothing(pipe: Any, key: bytes) -> None:
     pipe.type(key)
 
@@ -230,7 +320,7 @@ _READERS: dict[str, Callable[[Any, bytes], Any]] = {
 
 def _document(kind: str, held: Any) -> Mapping[str, Any]:
     """Return what a key holds as a document."""
-    if isinstance(held, Exception) or held is None:
+    if isinstance(held, Exception) or held is None:  # it was changed or deleted meanwhile
         return {}
     if kind == "hash":
         return {_as_text(name): _as_value(value) for name, value in held.items()}
@@ -244,18 +334,6 @@ def _document(kind: str, held: Any) -> Mapping[str, Any]:
 _MEMBER = re.compile(rf"{_VALUE}\.\d+(\.|$)")  # as earlier versions named the fields of a member
 _REMOVES = {"list": ("LREM", "0"), "set": ("SREM",), "zset": ("ZREM",), "stream": ("XDEL",)}
 """Commands that take a member out of a key, with what stands between the two."""
-
-
-def _parts(kind: str, key: str, held: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
-    """Return the records of a key: by what they are deleted, and their fields."""
-    if kind not in _REMOVES or isinstance(held, Exception) or not held:  # an empty stream
-        yield key, _document(kind, held)
-        return
-    command, *between = _REMOVES[kind]
-    for each in held:
-        member, document = each if kind == "stream" else (each, None)
-        fields = _document("string", member) if document is None else _document("hash", document)
-        yield (command, key, *between, _as_key(member)), fields
 
 
 def _as_json(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ from erasable.workspace.targets.addresses import refused_as
 from erasable.workspace.targets.blobs import Blob, ChangedError, Store
 
 _MOST = 5 << 30  # bytes of an object that one request puts
+_LONGEST = 255  # bytes of the name of a file
+_ATTEMPTS = 5  # where other programs change an object while it is copied
 
 
 class RemoteStore(Store):
@@ -75,29 +78,56 @@ class RemoteStore(Store):
                 self.fs.rm_file(self._path(blob.name))
 
     @contextmanager
-    def paths(self) -> Iterator[list[Path]]:
-        """Have copies of all objects in a temporary folder."""
+    def paths(self) -> Iterator[dict[Path, Path]]:
+        """Have copies of all objects in a temporary folder, each below one of its own.
+
+        There are names that are the folder of another, and older versions have the same one.
+        """
         with tempfile.TemporaryDirectory(prefix="erasable-") as folder:
-            blobs, found = self.blobs(), list[Path]()
+            blobs, found = self.blobs(), dict[Path, Path]()
             if sum(blob.size for blob in blobs) > shutil.disk_usage(folder).free:
                 raise SourceError(
                     f"there is no room for a copy of {self.shown!r}, which is to be searched; "
                     "expected a temporary folder (TMPDIR) on a larger disk"
                 )
-            for blob in blobs:
-                end = f"@{blob.version}" if blob.version else ""
-                path = Path(folder, blob.name.replace("/", "%2F")[-200:] + end)
-                with suppress(ChangedError), self.opened(blob) as (file, _):
-                    with path.open("wb") as to:
-                        shutil.copyfileobj(file, to)
-                    found.append(path)
+            for number, blob in enumerate(blobs):
+                own = Path(folder, str(number))
+                name = blob.name or self.root.rpartition("/")[2]
+                path = own.joinpath(*map(_as_file_name, filter(None, name.split("/"))))
+                path.parent.mkdir(parents=True)
+                if self._copied(blob, path):
+                    found[path] = own
             yield found
 
+    def _copied(self, blob: Blob, path: Path) -> bool:
+        """Copy an object, once more where it was changed meanwhile; tell whether it is there."""
+        for _ in range(_ATTEMPTS):
+            with suppress(ChangedError), self.opened(blob) as (file, _), path.open("wb") as to:
+                shutil.copyfileobj(file, to)
+                return True
+            if all(each.name != blob.name for each in self.blobs()):
+                return False
+        raise SourceError(
+            f"{blob.name!r} in {self.shown!r} is changed by another program again and again; "
+            "expected it to stay for as long as it is searched; try it again"
+        )
+
     def clean(self) -> list[str]:
-        """Return where objects may be besides."""
+        """Remove partitions without files; return where objects may be besides."""
+        self._remove_folders()
         if self.shown.startswith("memory:"):
             return []
         return ["the store may keep older versions of objects, which are not seen from here"]
+
+    def _remove_folders(self) -> None:
+        """Remove objects that stand for partitions without files: a name may be a value of rows."""
+        blobs = self.blobs()
+        markers = {blob: folder for blob in blobs if (folder := _folder_of(blob)) is not None}
+        files = [blob.name for blob in blobs if blob not in markers]
+        used = {name[:at] for name in files for at, sign in enumerate(name) if sign == "/"}
+        for blob, folder in markers.items():
+            if "=" in folder.rpartition("/")[2] and folder not in used:
+                self.remove(blob)
 
     def _fetch(self, blob: Blob, to: Any) -> Any:
         state = self._state(blob.name)
@@ -135,6 +165,19 @@ class RemoteStore(Store):
                 yield
             except FileNotFoundError:
                 raise ChangedError from None
+
+
+def _folder_of(blob: Blob) -> str | None:
+    """Return the folder that an object without data stands for, as consoles and Hadoop make it."""
+    ends = [end for end in ("/", "_$folder$") if blob.name.endswith(end) and not blob.size]
+    return blob.name.removesuffix(ends[0]) if ends else None
+
+
+def _as_file_name(part: str) -> str:
+    """Return a part of the name of an object as one that a file can have."""
+    if part in (".", ".."):
+        return part.replace(".", "%2E")
+    return os.fsdecode(os.fsencode(part)[-_LONGEST:])
 
 
 _KEPT = (
@@ -188,11 +231,17 @@ class S3Store(RemoteStore):
                     yield Blob(self._of_key(each["Key"]), each["Size"])
 
     def _older(self) -> Iterator[Blob]:
-        markers = {"KeyMarker": "NextKeyMarker", "VersionIdMarker": "NextVersionIdMarker"}
-        for page in self._pages("list_object_versions", markers):
+        for page in self._pages("list_object_versions", _OF_VERSIONS):
             for each in page.get("Versions", ()):
                 if self._is_within(each["Key"]) and not each["IsLatest"]:
                     yield Blob(self._of_key(each["Key"]), each["Size"], each["VersionId"])
+
+    def _hidden(self) -> Iterator[tuple[str, str]]:
+        """Return the marks by which a bucket with versions says that an object is deleted."""
+        for page in self._pages("list_object_versions", _OF_VERSIONS):
+            for each in page.get("DeleteMarkers", ()):
+                if self._is_within(each["Key"]):
+                    yield each["Key"], each["VersionId"]
 
     def _is_within(self, key: str) -> bool:
         """Tell whether a key is below the prefix: "lake" has no part of "lakes/visits.csv"."""
@@ -214,8 +263,14 @@ class S3Store(RemoteStore):
                 self._call("delete_object", key, VersionId=version)
 
     def clean(self) -> list[str]:
-        """Return what cannot be seen."""
-        self.blobs()
+        """Remove partitions without files; return what cannot be seen."""
+        self._remove_folders()
+        there = {self._key(blob.name) for blob in self.blobs()}
+        if not self._unseen:
+            with self._explained():
+                for key, version in list(self._hidden()) if self._versioned() else ():
+                    if "=" in self._of_key(key) and key not in there:
+                        self._call("delete_object", key, VersionId=version)
         return self._unseen
 
     def _version(self, key: str) -> str | None:
@@ -288,6 +343,7 @@ class S3Store(RemoteStore):
         return key.removeprefix(self._prefix).lstrip("/") if key != self._prefix else ""
 
 
+_OF_VERSIONS = {"KeyMarker": "NextKeyMarker", "VersionIdMarker": "NextVersionIdMarker"}
 _CHANGED = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -37,23 +37,28 @@ class Found:
     compared: bool = False
 
 
-def search(files: Iterable[Path], marks: Marks, living: Marks) -> Found:
+def search(
+    files: Iterable[Path], marks: Marks, living: Marks, roots: Mapping[Path, Path] | None = None
+) -> Found:
     """Look for values in files and in their names, decoded where they are compressed.
+
+    `roots` has the folders below which paths are names, if that is not the one of all files.
 
     A kind of values, such as vectors, of which one in ten is not found of the records that stay, is
     a reason: the search may not have found those of the others either. So is a file that is not
     decoded.
     """
     paths = sorted(set(files))
-    base = os.path.commonpath([path.parent for path in paths]) if paths else ""
+    base = Path(os.path.commonpath([path.parent for path in paths])) if paths else Path()
     inspection, found = Inspection(marks, living), Found()
     names = set()
     summaries: list[tuple[str, list[Summary]]] = []
     undecoded: dict[str, list[str]] = {}
     n_read = 0
     for path in paths:
-        inspection.begin()
-        _look_at_name(os.path.relpath(path, base), inspection)
+        root = roots[path] if roots else None
+        inspection.begin(root)
+        _look_at_name(str(path.relative_to(root or base)), inspection)
         try:
             decoding.inspect(path, inspection)
         except FileNotFoundError:  # it was removed meanwhile

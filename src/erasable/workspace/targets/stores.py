@@ -45,8 +45,10 @@ def linked(stores: Sequence[Store]) -> list[str]:
 def search(stores: Sequence[Store], marks: Marks, living: Marks) -> Found:
     """Look for values in all files of stores, and in their names."""
     with ExitStack() as stack:
-        paths = [path for store in stores for path in stack.enter_context(store.paths())]
-        found = residue.search(paths, marks, living)
+        roots: dict[Path, Path] = {}
+        for store in stores:
+            roots |= stack.enter_context(store.paths())
+        found = residue.search(roots, marks, living, roots)
     names = (os.fsencode(unquote(name)) + b"\0" for store in stores for name in store.names())
     if n := marks.count(residue.marks_among(names, marks.every())):
         found.n_left += n

@@ -24,9 +24,15 @@ _ESCAPED = re.compile(rb"(?:\\u[0-9A-Fa-f]{4})+|\\/")
 _DELIMITERS = ",;\t|"
 
 
-def folders_of(path: Path) -> list[str]:
-    """Return the names of the folders of a file, also of a copy that has them in its name."""
-    return unquote(str(path)).split("/")[:-1]
+def folders_of(path: Path, inspection: Inspection) -> list[str]:
+    """Return the names of the folders of a file, those of its place alone if that is known."""
+    own = path if inspection.root is None else path.relative_to(inspection.root)
+    return [unquote(each) for each in own.parent.parts]
+
+
+def columns_of_folders(path: Path, inspection: Inspection) -> list[str]:
+    """Return the names of the columns that the folders of a file give, as in person=17."""
+    return [each.partition("=")[0] for each in folders_of(path, inspection) if "=" in each]
 
 
 def compared_lines(parts: Iterable[bytes], path: Path, inspection: Inspection) -> Iterator[bytes]:
@@ -53,16 +59,21 @@ class _Lines:
     """The lines of a text, of which those are read that have a value."""
 
     def __init__(self, path: Path, inspection: Inspection) -> None:
-        name, folders = path.name.lower(), folders_of(path)
+        name, folders = path.name.lower(), folders_of(path, inspection)
+        self._of_folders = columns_of_folders(path, inspection)
         self._may_be_csv = ".csv" in name or ".tsv" in name
         self._inspection = inspection
         self._header: list[str] | None = None
-        self._every: frozenset[str] | None = None  # columns of the header
+        self._every: frozenset[str] | None = None  # columns of the header and of folders
         self._delimiter = ""
         self._open = b""  # lines of a row of CSV with a quote that is not closed in them
         self._is_document: bool | None = None  # of several lines
         # Lakes write of columns whose names they do not repeat.
-        self._has_name = "_delta_log" in folders or name.endswith(".metadata.json")
+        self._has_name = (
+            "_delta_log" in folders
+            or name.endswith(".metadata.json")
+            or not inspection.near.isdisjoint(self._of_folders)
+        )
         names = (re.escape(json.dumps(each)[1:-1]).encode() for each in inspection.near)
         self._key = re.compile(rb'"(?:%s)\\*"\s*:' % b"|".join(names))
         self._elsewhere: set[Name] = set()  # values of other names
@@ -151,11 +162,14 @@ class _Lines:
 
     def _read_header(self, line: bytes) -> None:
         text, self._header = line.decode("utf-8-sig", errors="replace").rstrip("\r"), []
-        for sign in _DELIMITERS:
-            row = _row_of(text, sign) or []
-            if not self._inspection.near.isdisjoint(row):
-                self._delimiter, self._header, self._every = sign, row, frozenset(row)
-                return
+        rows = {sign: _row_of(text, sign) or [] for sign in _DELIMITERS}
+        near = self._inspection.near
+        known = [sign for sign, row in rows.items() if not near.isdisjoint(row)]
+        if not known and not near.isdisjoint(self._of_folders):
+            known = [max(rows, key=lambda sign: len(rows[sign]))]
+        for sign in known[:1]:
+            self._delimiter, self._header = sign, rows[sign]
+            self._every = frozenset([*rows[sign], *self._of_folders])
 
     def _compare_line(self, line: bytes) -> None:
         text = line.decode(errors="replace").strip("\r\n")
