@@ -6,6 +6,7 @@ file of SQLite, where the index of texts has their pieces.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pickle
@@ -322,6 +323,99 @@ def test_a_program_that_has_the_folder_open_is_a_reason(tmp_path: Path) -> None:
     assert "another program has the folder open" in str(verdict.reason)
     _, verdict = erased_from(tmp_path, EMAILS[4])
     assert verdict.word == PURGED
+
+
+_HALTS = """
+import json, sys
+from pathlib import Path
+from erasable.workspace.targets.chroma import ChromaTarget
+from test_chroma import EMAILS, erased, opened
+which, at = json.loads(sys.argv[2]), sys.argv[3]
+
+def halting(method):
+    def call(*arguments, **named):
+        print("halted", flush=True)
+        input()
+        return method(*arguments, **named)
+    return call
+
+setattr(ChromaTarget, at, halting(getattr(ChromaTarget, at)))
+with opened(Path(sys.argv[1])) as target:
+    _, verdict = erased(target, *(EMAILS[each] for each in which))
+print(json.dumps([verdict.word, verdict.reason]))
+"""
+
+
+@pytest.mark.parametrize("at", ["delete", "_sync", "scan"])
+def test_another_process_of_erasable_is_refused_meanwhile(
+    tmp_path: Path, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of them damaged the file of SQLite, and one removed the labels that another kept.
+
+    The control: without the lock, the other one goes on.
+    """
+    made(tmp_path, sync_threshold=150)
+    before, first = read(tmp_path), leaving(0.05)
+    second = [each for each in range(5, N, 40) if each not in first]
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", _HALTS, str(tmp_path), json.dumps(first), at],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as other:  # fmt: skip
+        assert other.stdout is not None
+        assert other.stdout.readline() == "halted\n"
+        there = files_of(tmp_path)
+        assert any(path.endswith(".kept") for path in there) == (at == "_sync")
+        for _ in range(2):
+            with refused("is opened by another process of erasable; expected one at a time"):
+                opened(tmp_path)
+        assert files_of(tmp_path) == there
+        with monkeypatch.context() as patch:
+            patch.setattr(fcntl, "flock", lambda *_: None)
+            opened(tmp_path).close()
+        told, _ = other.communicate("\n" * 3)
+    assert json.loads(told.splitlines()[-1]) == [PURGED, None]
+    _, verdict = erased_from(tmp_path, *(EMAILS[each] for each in second))
+    assert verdict == steps.Verdict(PURGED)
+    gone = sorted({*first, *second})
+    stays(before, read(tmp_path), gone)
+    assert in_files(tmp_path, vectors(gone) + texts(gone)) == 0
+    with closing(sqlite3.connect(tmp_path / "chroma.sqlite3")) as file:
+        assert file.execute("pragma integrity_check").fetchall() == [("ok",)]
+
+
+def test_python_reads_the_file_of_sqlite_while_no_client_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it ends the locks of Chroma, which has a SQLite of its own, in this process."""
+    made(tmp_path, "cosine", sync_threshold=150)
+    connect, client, n_open = sqlite3.connect, chromadb.PersistentClient, list[int]()
+    clients: list[Any] = []
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        n_open.append(sum(each.closed == 0 for each in clients))
+        return connect(*arguments, **named)
+
+    class Counted:
+        closed = 0
+
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            self._client = client(*arguments, **named)
+            clients.append(self)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._client, name)
+
+        def close(self) -> None:
+            self._client.close()
+            self.closed += 1
+
+    monkeypatch.setattr(sqlite3, "connect", counted)
+    monkeypatch.setattr(chromadb, "PersistentClient", Counted)
+    _, verdict = erased_from(tmp_path, EMAILS[3])
+    assert verdict.word == PURGED
+    assert (len(n_open) > 2, any(n_open)) == (True, False)
+    assert [each.closed for each in clients] == [1] * len(clients)
 
 
 def test_a_killed_erasure_is_finished_by_the_next(tmp_path: Path) -> None:

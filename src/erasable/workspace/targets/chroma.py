@@ -8,6 +8,7 @@ rows is removed in its file.
 from __future__ import annotations
 
 import base64
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
@@ -26,7 +27,7 @@ from chromadb.errors import NotFoundError
 from erasable.core.errors import SourceError
 from erasable.workspace.targets import hnsw
 from erasable.workspace.targets.addresses import refused_as
-from erasable.workspace.targets.handles import open_elsewhere
+from erasable.workspace.targets.handles import locked, open_elsewhere
 from erasable.workspace.targets.marks import Marks
 from erasable.workspace.targets.protocol import People, Plan, Records, RecordTarget, Settings
 from erasable.workspace.targets.records import is_any, places_of
@@ -64,7 +65,10 @@ class ChromaTarget(RecordTarget):
 
     A program that has the folder open has the vectors in its memory, and writes them back when it
     next writes its index: this is a reason, where it can be seen, that is, on Linux. Close it, and
-    open it afterwards. Clients of a server go on.
+    open it afterwards. Clients of a server go on. Another process of erasable is refused meanwhile.
+
+    Chroma has a SQLite of its own, whose locks end when that of Python closes the same file: its
+    file is read by Python only while no client of this process has it open.
 
     Raises SourceError if there is no such folder, server or collection, if another version of
     Chroma wrote the folder, or if no record has a subject field.
@@ -75,6 +79,7 @@ class ChromaTarget(RecordTarget):
         self.settings = settings
         self._url: SplitResult | None = None
         self._client: Any = None
+        self._lock: int | None = None
         self._has_subject = False
         scheme, _, rest = place.partition(":")
         if scheme.lower() == "chroma":
@@ -91,9 +96,12 @@ class ChromaTarget(RecordTarget):
         if self._folder is not None and not (self._folder / _FILE).is_file():
             raise SourceError(f"{self.shown!r}: there is no {_FILE} in its folder; {_EXPECTED}")
         try:
+            if self._folder is not None and self._url is None:
+                self._lock = locked(self._folder, self.shown)
             self._id = str(self._collection.id)
-            if self._folder is not None and not open_elsewhere(self._folder):
-                with self._told("opened"):
+            with self._told("opened"):
+                self._indexes = self._folders_of_indexes()
+                if self._folder is not None and not open_elsewhere(self._folder):
                     self._for_indexes(hnsw.mend_labels)
         except BaseException:
             self.close()
@@ -101,6 +109,12 @@ class ChromaTarget(RecordTarget):
 
     def close(self) -> None:
         """Close the folder, or the connection."""
+        self._disconnect()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _disconnect(self) -> None:
         if self._client is not None:
             self._client.close()
             self._client = None
@@ -155,8 +169,7 @@ class ChromaTarget(RecordTarget):
             if self._folder is None:
                 return []  # `scan` says that the files cannot be seen
             has_lengths = self._is_cosine()
-            if self._url is None:
-                self.close()
+            self._disconnect()
             _rewrite(self._folder / _FILE, self._id)
             self._for_indexes(hnsw.mend_labels)
             self._for_indexes(partial(hnsw.clear_unused, has_lengths=has_lengths))
@@ -167,7 +180,7 @@ class ChromaTarget(RecordTarget):
         if self._folder is None:
             return None
         with self._told("read"):
-            others = _segments(self._folder / _FILE, self._id, others=True)
+            others = self._folders_of_indexes(others=True)
         return [
             path
             for path in sorted(self._folder.rglob("*"))
@@ -180,7 +193,7 @@ class ChromaTarget(RecordTarget):
         if self._folder is None or not self._is_cosine():
             return found
         with self._told("read"):
-            for segment in _segments(self._folder / _FILE, self._id):
+            for segment in self._indexes:
                 left = hnsw.count_directions(self._folder / segment, marks)
                 alive = hnsw.count_directions(self._folder / segment, living)
                 if left is None or alive is None:
@@ -268,8 +281,16 @@ class ChromaTarget(RecordTarget):
     def _for_indexes(self, do: Callable[[Path], None]) -> None:
         """Do something with the files of indexes, where this program has Chroma write them."""
         if self._folder is not None and self._url is None:
-            for segment in _segments(self._folder / _FILE, self._id):
+            for segment in self._indexes:
                 do(self._folder / segment)
+
+    def _folders_of_indexes(self, *, others: bool = False) -> set[str]:
+        """Return the names of the folders of indexes, of the collection or of the others."""
+        if self._folder is None:
+            return set()
+        if self._url is None:
+            self._disconnect()
+        return _segments(self._folder / _FILE, self._id, others=others)
 
     def _told(self, what: str) -> AbstractContextManager[None]:
         """Tell errors of Chroma in one line."""
