@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import errno
 import gzip
 import io
@@ -34,6 +35,7 @@ from erasable.workspace.store import crash_points
 from erasable.workspace.targets import blobs
 from erasable.workspace.targets.files import FilesTarget
 from erasable.workspace.targets.protocol import Settings, Subject
+from erasable.workspace.targets.text_files import CsvFormat, Lines
 from erasable.workspace.targets.verdicts import PURGED
 from people import Named, erased, erased_in_two_attempts
 
@@ -397,6 +399,24 @@ def test_hard_links_are_told_although_the_file_is_written_anew(tmp_path: Path, n
     assert not left_in(tmp_path / "lake", [LEAST])
     assert left_in(tmp_path, [LEAST])
     assert verdict.reason == "files have other names (hard links)"
+
+
+def test_long_values_are_read_with_the_limit_of_the_process_as_it_was(tmp_path: Path) -> None:
+    """It is one for all files; which is read to its end first does not matter."""
+    path, limit = tmp_path / "a.csv", csv.field_size_limit()
+    rows = [f"{mail(at)},{'x' * (2 * limit)}\n" for at in range(2)]
+    path.write_text("mail,text\n" + "".join(rows))
+    form = CsvFormat("a.csv", "a.csv", Settings((Subject("mail", "email"),)), {})
+    with path.open("rb") as one, path.open("rb") as other:
+        records = [form._records(Lines(each), ",") for each in (one, other)]  # type: ignore[arg-type]
+        for each in records:
+            assert next(each)[1] == ["mail", "text"]
+            assert csv.field_size_limit() == limit
+        for each in records:
+            assert [len(row[1]) for _, row in each] == [2 * limit] * 2
+    assert csv.field_size_limit() == limit
+    erased(target(tmp_path), mail(1))
+    assert path.read_text() == f"mail,text\n{rows[0]}"
 
 
 def test_names_that_are_long_or_no_text(tmp_path: Path) -> None:

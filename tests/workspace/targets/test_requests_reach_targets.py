@@ -130,6 +130,48 @@ def test_the_preview_counts_what_the_batch_does(workspace: Workspace, tmp_path: 
     )
 
 
+@pytest.fixture
+def shop(workspace: Workspace, tmp_path: Path) -> Path:
+    """A database of which two tables are targets of their own, people and letters."""
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as made:
+        for table in ("people", "letters"):
+            made.execute(f"create table {table} (id integer primary key, mail text, said text)")
+            told = ((i, f"p{i}@example.org", f"{table} of {i}, whole") for i in range(N))
+            made.executemany(f"insert into {table} values (?, ?, ?)", told)
+        made.commit()
+    for table in ("people", "letters"):
+        workspace.add_target(table, f"sqlite:///{path}", [f"{table}.mail:email"])
+    return path
+
+
+def test_targets_over_the_same_files_are_searched_once_all_are_erased_from(
+    workspace: Workspace, shop: Path
+) -> None:
+    (request,) = workspace.request(["p3@example.org"])
+    assert {each["verdict"] for each in workspace.process().targets} == {PURGED}
+    assert [each["records"] for each in said(workspace, request.id)["targets"]] == [1, 1]
+    assert b"p3@example.org" not in shop.read_bytes()
+    holds(workspace)
+
+
+def test_one_of_two_targets_over_the_same_files_fails(workspace: Workspace, shop: Path) -> None:
+    with closing(sqlite3.connect(shop)) as gone:
+        gone.execute("alter table letters rename to kept")
+    (request,) = workspace.request(["p3@example.org"])
+    done = workspace.process()
+    assert [(each["target"], each["verdict"]) for each in done.targets] == [("people", NOT_PROVED)]
+    assert "still in shop.db" in str(done.targets[0]["reason"])
+    (failed,) = workspace.tasks()["failed"]
+    assert (failed.name, failed.attempts) == ("letters", 1)
+    with closing(sqlite3.connect(shop)) as back:
+        back.execute("alter table kept rename to letters")
+    assert workspace.process().requests == [request.id]
+    assert {each["verdict"] for each in said(workspace, request.id)["targets"]} == {
+        NOT_PROVED, PURGED,
+    }  # fmt: skip
+
+
 def test_who_waits_to_leave_has_not_come_back(workspace: Workspace, notes: Path) -> None:
     workspace.request(["p2@example.org"])
     workspace.process()

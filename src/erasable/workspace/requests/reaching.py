@@ -6,7 +6,8 @@ the next one look for it in the files. A target that fails keeps only its own re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -61,23 +62,41 @@ def carry_out(context: Context, patience: RetryPolicy | None) -> Reached:
             return found
         ledger_checks.check(context, connection, sorted({row.request_id for row in rows}))
         known = {each.id: each for each in catalogue.in_use(connection)}
-    with context.progress("erasing from targets", len({row.target_id for row in rows})) as advance:
-        for id in dict.fromkeys(row.target_id for row in rows):
-            own = [row for row in rows if row.target_id == id]
-            try:
-                done, n_newly_matched = _erase_from(context, known[id], own)
-                found.done.append(done)
-                found.n_newly_matched += n_newly_matched
-            except Exception as error:
-                told = _told(error)
-                _record_failure(context, known[id], told, patience or RetryPolicy())
-                n = len({row.request_id for row in own})
-                found.warnings.append(
-                    f"{n} {'request is' if n == 1 else 'requests are'} not carried out in the "
-                    f"target {known[id].name!r}, and {'stays' if n == 1 else 'stay'} open: {told}"
-                )
+    owed = {
+        id: _Owed(known[id], [row for row in rows if row.target_id == id])
+        for id in dict.fromkeys(row.target_id for row in rows)
+    }
+    n_of_files = Counter(each.files for each in owed.values())
+    with context.progress("erasing from targets", len(owed)) as advance:
+        for each in owed.values():  # before files are searched that others of them are in, too
+            if n_of_files[each.files] > 1:
+                _attempt(context, each, patience, found, _remove_from)
+        for each in owed.values():
+            if not each.has_failed:
+                _attempt(context, each, patience, found, _erase_from)
             advance()
     return found
+
+
+def _attempt(
+    context: Context,
+    owed: _Owed,
+    patience: RetryPolicy | None,
+    reached: Reached,
+    work: Callable[[Context, _Owed, Reached], None],
+) -> None:
+    """Do something in a target; write down that it failed."""
+    try:
+        work(context, owed, reached)
+    except Exception as error:
+        owed.has_failed = True
+        told = _told(error)
+        _record_failure(context, owed.target, told, patience or RetryPolicy())
+        n = len(owed.requests)
+        reached.warnings.append(
+            f"{n} {'request is' if n == 1 else 'requests are'} not carried out in the "
+            f"target {owed.target.name!r}, and {'stays' if n == 1 else 'stay'} open: {told}"
+        )
 
 
 def foresee(context: Context, tokens: Mapping[str, Sequence[str]]) -> list[Foreseen]:
@@ -137,24 +156,47 @@ def give_up(context: Context, name: str) -> list[str]:
 # -- one target ------------------------------------------------------------------------------------
 
 
-def _erase_from(
-    context: Context, known: TargetRow, owed: Sequence[Any]
-) -> tuple[dict[str, Any], int]:
-    """Erase people from a target; return what was done, and how many met a record there first."""
-    by_token: dict[str, list[str]] = {}
-    for row in owed:
-        for _, token in row.tokens:
-            by_token.setdefault(token, []).append(row.request_id)
-    names = {token: BETWEEN.join(who) for token, who in by_token.items()}
-    people = Asked(context, names)
-    plan = _kept_plan(context, known)
-    plan.n_records = _renamed(plan.n_records, names.values())
+class _Owed:
+    """What requests are still to be carried out in a target, and what was found there."""
+
+    def __init__(self, target: TargetRow, rows: Sequence[Any]) -> None:
+        self.target, self.rows = target, rows
+        self.files = adding.files_of(target.place)
+        self.requests = [row.request_id for row in rows]
+        self.plan: Plan | None = None
+        self.has_failed = False
+
+    def people(self, context: Context) -> tuple[Asked, Plan]:
+        """Return who leaves, and what was found of them before."""
+        by_token: dict[str, list[str]] = {}
+        for row in self.rows:
+            for _, token in row.tokens:
+                by_token.setdefault(token, []).append(row.request_id)
+        names = {token: BETWEEN.join(who) for token, who in by_token.items()}
+        if self.plan is None:
+            self.plan = _kept_plan(context, self.target)
+            self.plan.n_records = _renamed(self.plan.n_records, names.values())
+        return Asked(context, names), self.plan
+
+
+def _remove_from(context: Context, owed: _Owed, reached: Reached) -> None:
+    """Erase people from a target, and leave what is to be said of its files to `_erase_from`."""
+    people, plan = owed.people(context)
+    with adding.opened(owed.target) as target:
+        steps.remove(target, people, plan, partial(_keep, context, owed.target))
+        if plan.changed:
+            target.compact()
+
+
+def _erase_from(context: Context, owed: _Owed, reached: Reached) -> None:
+    """Erase people from a target, and write down what was done."""
+    known, (people, plan) = owed.target, owed.people(context)
     with adding.opened(known) as target:
         verdict = steps.erase(target, people, plan, partial(_keep, context, known))
-    counts = _by_request(plan, [row.request_id for row in owed])
+    counts = _by_request(plan, owed.requests)
     outcomes = {request: (verdict if n else Verdict(NOTHING), n) for request, n in counts.items()}
     with context.ledger.transaction() as connection:
-        n_newly_matched = _end(context, connection, known, owed, outcomes)
+        reached.n_newly_matched += _end(context, connection, known, owed.rows, outcomes)
         if plan.changed:
             body = {
                 "changed": plan.changed, "detached": plan.detached, "triggers": plan.triggers,
@@ -162,10 +204,10 @@ def _erase_from(
             }  # fmt: skip
             log.append(context, connection, "target-erased", known.name, body, context.now())
     n, n_others = plan.n_rows()
-    return {
+    reached.done.append({
         "target": known.name, "verdict": verdict.word if plan.changed else NOTHING,
         "reason": verdict.reason, "n_records": n, "n_others": n_others, "requests": list(counts),
-    }, n_newly_matched  # fmt: skip
+    })  # fmt: skip
 
 
 def _keep(context: Context, known: TargetRow, plan: Plan) -> None:

@@ -172,6 +172,15 @@ def _location(place: str) -> str:
     return _DRIVER.sub("", place).rstrip("/")
 
 
+def files_of(place: str) -> str:
+    """Return what places have in common whose records are in the same files.
+
+    >>> files_of("chroma:/index#docs") == files_of("chroma:/index#notes")
+    True
+    """
+    return _location(place).partition("#")[0]
+
+
 def _overlap(one: str, other: str) -> bool:
     """Return whether places in one spelling share records: the same, or folders in each other.
 

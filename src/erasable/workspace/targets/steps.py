@@ -36,23 +36,30 @@ def erase(
     `keep` writes the plan down, before its records leave: their values are needed for the search.
     `plan.n_rounds` says how often records have left when an error is raised.
     """
-    reasons, was_cut_off = list[str](), bool(plan.changed)
+    reasons = remove(target, people, plan, keep)
+    if plan.changed:
+        reasons += plan.reasons + target.compact()
+        reasons += _left(target, plan)
+    return Verdict(NOT_PROVED, "; ".join(reasons)) if reasons else Verdict(PURGED)
+
+
+def remove(
+    target: Target, people: People, plan: Plan, keep: Callable[[Plan], None] = lambda plan: None
+) -> list[str]:
+    """Erase the records of people, as `erase` does, and leave the files; return why not all."""
+    was_cut_off = bool(plan.changed) and not plan.n_rounds
     for number in range(_ROUNDS):
         longer = Longer(plan.marks.texts())
         found = find(target, _Watched(people, longer))
         if not found:
-            break
+            plan.marks.longer = longer.found
+            return []
         plan.add(found, again=was_cut_off and number == 0)
         keep(plan)
         target.erase(found)
         plan.n_rounds += 1
-    else:
-        reasons.append("records of these people come in while others leave")
-    if plan.changed:
-        plan.marks.longer = longer.found
-        reasons += plan.reasons + target.compact()
-        reasons += _left(target, plan)
-    return Verdict(NOT_PROVED, "; ".join(reasons)) if reasons else Verdict(PURGED)
+    plan.marks.longer = longer.found
+    return ["records of these people come in while others leave"]
 
 
 def find(target: Target, people: People) -> Plan:

@@ -230,10 +230,9 @@ class CsvFormat(Format):
                 pending.append(line)
                 yield lines.text(line)
 
-        reader = csv.reader(feed(), delimiter=delimiter, strict=True)
-        number, limit = 0, csv.field_size_limit(_LONGEST)
+        number = 0
         try:
-            for row in reader:
+            for row in _with_long_values(csv.reader(feed(), delimiter=delimiter, strict=True)):
                 number += 1
                 yield "".join(pending), row
                 pending.clear()
@@ -241,8 +240,6 @@ class CsvFormat(Format):
             self.refuse(number + 1, "expected values with quotes doubled, and a quote at their end")
         except _BROKEN:
             self.refuse(number + 1, _DAMAGED)
-        finally:
-            csv.field_size_limit(limit)
 
     def _delimiter(self, file: BinaryIO) -> str:
         """Return the delimiter with which the header has a subject."""
@@ -279,6 +276,19 @@ class CsvFormat(Format):
 
     def _overwritten(self, value: str) -> str:
         return MASK if self.settings.action == "mask" and value and not _is_number(value) else ""
+
+
+def _with_long_values(rows: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Read rows of CSV with a limit of their own, which is one for the whole process."""
+    while True:
+        limit = csv.field_size_limit(_LONGEST)
+        try:
+            row = next(rows, None)
+        finally:
+            csv.field_size_limit(limit)
+        if row is None:
+            return
+        yield row
 
 
 def _is_number(value: str) -> bool:
