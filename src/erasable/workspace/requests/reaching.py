@@ -68,12 +68,12 @@ def carry_out(context: Context, patience: RetryPolicy | None) -> Reached:
     }
     n_of_files = Counter(each.files for each in owed.values())
     with context.progress("erasing from targets", len(owed)) as advance:
-        for each in owed.values():  # before files are searched that others of them are in, too
+        for each in owed.values():  # files are searched once people have left all targets over them
             if n_of_files[each.files] > 1:
-                _attempt(context, each, patience, found, _remove_from)
+                _attempt(context, each, patience, found, partial(_erase_records, context, each))
         for each in owed.values():
             if not each.has_failed:
-                _attempt(context, each, patience, found, _erase_from)
+                _attempt(context, each, patience, found, partial(_finish, context, each, found))
             advance()
     return found
 
@@ -83,11 +83,11 @@ def _attempt(
     owed: _Owed,
     patience: RetryPolicy | None,
     reached: Reached,
-    work: Callable[[Context, _Owed, Reached], None],
+    work: Callable[[], None],
 ) -> None:
     """Do something in a target; write down that it failed."""
     try:
-        work(context, owed, reached)
+        work()
     except Exception as error:
         owed.has_failed = True
         told = _told(error)
@@ -179,17 +179,17 @@ class _Owed:
         return Asked(context, names), self.plan
 
 
-def _remove_from(context: Context, owed: _Owed, reached: Reached) -> None:
-    """Erase people from a target, and leave what is to be said of its files to `_erase_from`."""
+def _erase_records(context: Context, owed: _Owed) -> None:
+    """Erase people from a target and have it compacted, without a verdict."""
     people, plan = owed.people(context)
     with adding.opened(owed.target) as target:
-        steps.remove(target, people, plan, partial(_keep, context, owed.target))
+        steps.erase_records(target, people, plan, partial(_keep, context, owed.target))
         if plan.changed:
             target.compact()
 
 
-def _erase_from(context: Context, owed: _Owed, reached: Reached) -> None:
-    """Erase people from a target, and write down what was done."""
+def _finish(context: Context, owed: _Owed, reached: Reached) -> None:
+    """Erase people from a target, unless they have left it, and write down the verdict."""
     known, (people, plan) = owed.target, owed.people(context)
     with adding.opened(known) as target:
         verdict = steps.erase(target, people, plan, partial(_keep, context, known))

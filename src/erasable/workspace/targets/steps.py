@@ -36,17 +36,17 @@ def erase(
     `keep` writes the plan down, before its records leave: their values are needed for the search.
     `plan.n_rounds` says how often records have left when an error is raised.
     """
-    reasons = remove(target, people, plan, keep)
+    reasons = erase_records(target, people, plan, keep)
     if plan.changed:
         reasons += plan.reasons + target.compact()
         reasons += _left(target, plan)
     return Verdict(NOT_PROVED, "; ".join(reasons)) if reasons else Verdict(PURGED)
 
 
-def remove(
+def erase_records(
     target: Target, people: People, plan: Plan, keep: Callable[[Plan], None] = lambda plan: None
 ) -> list[str]:
-    """Erase the records of people, as `erase` does, and leave the files; return why not all."""
+    """Do the first part of `erase`: until no record is found; return why there may be more."""
     was_cut_off = bool(plan.changed) and not plan.n_rounds
     for number in range(_ROUNDS):
         longer = Longer(plan.marks.texts())
