@@ -31,7 +31,7 @@ from erasable.workspace.ledger.schema import suppression, target, task
 from erasable.workspace.ledger.treatments import NOT_COVERED
 from erasable.workspace.requests import owed, reaching
 from erasable.workspace.requests.failures import RetryPolicy
-from erasable.workspace.targets import adding, catalogue
+from erasable.workspace.targets import adding, catalogue, steps
 from erasable.workspace.targets.verdicts import NOT_PROVED, NOTHING, PURGED
 
 PLUGIN = Path(__file__).parent / "plugin"
@@ -152,6 +152,28 @@ def test_targets_over_the_same_files_are_searched_once_all_are_erased_from(
     assert {each["verdict"] for each in workspace.process().targets} == {PURGED}
     assert [each["records"] for each in said(workspace, request.id)["targets"]] == [1, 1]
     assert b"p3@example.org" not in shop.read_bytes()
+    holds(workspace)
+
+
+def test_a_process_dies_once_people_have_left_all_targets_over_the_same_files(
+    workspace: Workspace, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any was judged: the next one knows what to search for, and how many there were."""
+
+    def dies(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    (request,) = workspace.request(["p3@example.org"])
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "erase", dies)
+        with pytest.raises(KeyboardInterrupt):
+            workspace.process()
+    with closing(sqlite3.connect(shop)) as found:
+        for table in ("people", "letters"):
+            assert found.execute(f"select count(*) from {table}").fetchone() == (N - 1,)
+    done = workspace.process()
+    assert [(each["verdict"], each["n_records"]) for each in done.targets] == [(PURGED, 1)] * 2
+    assert [each["records"] for each in said(workspace, request.id)["targets"]] == [1, 1]
     holds(workspace)
 
 
