@@ -906,7 +906,7 @@ def test_a_place_that_is_one_object(s3: Server) -> None:
 
 @pytest.mark.parametrize("versions", ["", "Enabled"])
 def test_nothing_in_a_bucket_has_the_name_of_a_partition(s3: Server, versions: str) -> None:
-    """As objects that stand for a folder, and as marks that an object is deleted."""
+    """As objects that stand for a folder, and as delete markers."""
     bucket = s3.bucket(versions=versions)
     for who in ("ann", "bob"):
         for name in ("/", "/day=3/", "/day=3/a.csv", "_$folder$"):

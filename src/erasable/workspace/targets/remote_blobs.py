@@ -236,8 +236,8 @@ class S3Store(RemoteStore):
                 if self._is_within(each["Key"]) and not each["IsLatest"]:
                     yield Blob(self._of_key(each["Key"]), each["Size"], each["VersionId"])
 
-    def _hidden(self) -> Iterator[tuple[str, str]]:
-        """Return the marks by which a bucket with versions says that an object is deleted."""
+    def _delete_markers(self) -> Iterator[tuple[str, str]]:
+        """Return the delete markers of a bucket with versions: their keys and versions."""
         for page in self._pages("list_object_versions", _OF_VERSIONS):
             for each in page.get("DeleteMarkers", ()):
                 if self._is_within(each["Key"]):
@@ -263,12 +263,12 @@ class S3Store(RemoteStore):
                 self._call("delete_object", key, VersionId=version)
 
     def clean(self) -> list[str]:
-        """Remove partitions without files; return what cannot be seen."""
+        """Remove partitions without files, and their delete markers; return what is not seen."""
         self._remove_folders()
         there = {self._key(blob.name) for blob in self.blobs()}
         if not self._unseen:
             with self._explained():
-                for key, version in list(self._hidden()) if self._versioned() else ():
+                for key, version in list(self._delete_markers()) if self._versioned() else ():
                     if "=" in self._of_key(key) and key not in there:
                         self._call("delete_object", key, VersionId=version)
         return self._unseen
